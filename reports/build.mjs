@@ -18,7 +18,7 @@ const OUT = join(CHECKOUT, "build", "reports");
 const NEW = `${OUT}.new`;
 const PUBLIC = "/embed/assets";
 
-/** Each page: its title, and how many headline numbers it keeps room for. `superset` is the other provider's shell. */
+/** Title and number of headline numbers of each page. `superset` is the shell for the other provider's dashboards. */
 const PAGES = {
   "cap-table": { title: "Cap table", tiles: 7 },
   "cap-table-changes": { title: "Cap table changes", tiles: 5 },
@@ -27,7 +27,7 @@ const PAGES = {
   superset: { title: "Report", tiles: 0 },
 };
 
-/** Licences that must travel with what is bundled. */
+/** Licences that must accompany the bundled packages. */
 const NOTICES = [
   ["Apache ECharts", "echarts/LICENSE"],
   ["Apache ECharts, notice", "echarts/NOTICE"],
@@ -36,7 +36,7 @@ const NOTICES = [
   ["jwt-decode", "jwt-decode/LICENSE"],
 ];
 
-/** Bundled under the Apache licence that is printed for ECharts; these packages carry no copy of it. */
+/** Bundled packages without a copy of their Apache licence, which is printed for ECharts. */
 const APACHE = ["@superset-ui/embedded-sdk", "@superset-ui/switchboard"];
 
 const source = (name) => join(HERE, "src", name);
@@ -45,7 +45,7 @@ const pages = Object.keys(PAGES).filter((page) =>
   [`${page}.js`, `pages/${page}.html`].every((file) => existsSync(source(file))),
 );
 
-/** @returns {Promise<object>} esbuild's metafile: what came from what, by path under the checkout */
+/** @returns {Promise<object>} esbuild's metafile: inputs and outputs, by path in the checkout */
 async function bundle() {
   const entries = [...pages.map((page) => source(`${page}.js`)), source("theme.js"), source("page.css")];
   const { metafile } = await build({
@@ -78,7 +78,7 @@ function outputOf(metafile, name) {
   return { file: basename(path), imports: output.imports };
 }
 
-/** @param {object} metafile @param {string} script @returns {Set<string>} all that it imports, now or later */
+/** @param {object} metafile @param {string} script @returns {Set<string>} its imports, static and dynamic */
 function chunksOf(metafile, script, found = new Set()) {
   const output = Object.entries(metafile.outputs).find(([path]) => basename(path) === script)[1];
   for (const { path } of output.imports) {

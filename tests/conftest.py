@@ -1,4 +1,4 @@
-"""Settings of all tests: no clock decides them, and the longest files start first."""
+"""Settings of all tests: examples have no deadline, and the longest files start first."""
 
 import signal
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from tests.unit.control.postgres import start_postgres, stop_postgres
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
 
-# A long file that starts last would leave one processor without work. Longest first.
+# Longest first: a long file that starts last would leave one processor idle.
 LONGEST_FILES = [
     "integration/test_misfortunes.py",
     "e2e/test_demo.py",
@@ -32,14 +32,14 @@ LONGEST_FILES = [
 
 @pytest.fixture(scope="session")
 def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """URL of a server that all workers share; databases need names of their own."""
+    """URL of a server that all workers share; each database needs a unique name."""
     with once(run_folder(tmp_path_factory), "postgres", start_postgres, stop_postgres) as server:
         yield server["url"]
 
 
 @pytest.fixture(autouse=True)
 def signal_handlers() -> Iterator[None]:
-    """Restore the handlers that a command in this process replaced: child processes inherit an ignored signal."""
+    """Restore handlers replaced by a command in this process: child processes would inherit an ignored signal."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     yield
     for number, handler in before.items():
@@ -47,6 +47,6 @@ def signal_handlers() -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Move the longest files to the front, in all processes alike."""
+    """Move the longest files to the front, in the same order in all processes."""
     order = {name: position for position, name in enumerate(LONGEST_FILES)}
     items.sort(key=lambda item: order.get("/".join(item.path.parts[-2:]), len(order)))

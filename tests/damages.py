@@ -8,28 +8,28 @@ Damage = Callable[[Path], None]
 
 
 def removed(path: Path) -> None:
-    """Delete it."""
+    """Delete the file."""
     path.unlink()
 
 
 def cut(path: Path) -> None:
-    """Keep the first half."""
+    """Truncate the file to its first half."""
     os.truncate(path, path.stat().st_size // 2)
 
 
 def emptied(path: Path) -> None:
-    """Keep the name alone."""
+    """Truncate the file to zero bytes."""
     os.truncate(path, 0)
 
 
 def garbage(path: Path) -> None:
-    """Replace the content by a text."""
+    """Replace the content with text."""
     path.chmod(0o600)
     path.write_bytes(b"<html>" * 100_000)
 
 
 def overwritten(path: Path) -> None:
-    """Overwrite the head of each page of 4 kB between first and last eighth: the file may still open."""
+    """Overwrite the start of each 4 kB page except in the first and last eighth; the file may still open."""
     size = path.stat().st_size
     with path.open("r+b") as file:
         for at in range(size // 8 // 4096 * 4096, size * 7 // 8, 4096):

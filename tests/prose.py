@@ -1,7 +1,7 @@
-"""`python -m tests.prose`: report sentences that users would have to read twice. Exit code 1 when there are any.
+"""`python -m tests.prose`: report hard sentences in texts for users. Exit code 1 when there are any.
 
 It reads the documents, the descriptions of dbt and OpenAPI, and the help of the commands. `tests/prose_allowed.txt`
-lists, as printed here, the sentences that would be worse or wrong in other words.
+lists the exceptions, as printed here: sentences that would be worse or wrong in other words.
 """
 
 import re
@@ -79,7 +79,7 @@ def _helps(command: click.Command, name: str) -> Iterator[tuple[str, str]]:
 
 
 def main() -> None:
-    """Print each faulty sentence that is not allowed, and each allowed sentence that no text has."""
+    """Print each hard sentence that is not allowed, and each allowed sentence that no text contains."""
     read = [(f"{place}:{line}", sentence) for place, text in texts() for line, sentence in sentences(text)]
     allowed = _ALLOWED.read_text().splitlines()
     found = [

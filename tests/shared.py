@@ -1,4 +1,4 @@
-"""Things that all pytest-xdist workers of one run share, such as a server; a run without xdist has one worker."""
+"""Resources shared by all pytest-xdist workers of a run, such as a server; without xdist there is one worker."""
 
 import fcntl
 import json
@@ -29,16 +29,16 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def once(
     folder: Path, name: str, make: Callable[[], Value], stop: Callable[[Value], None] | None = None
 ) -> Iterator[Value]:
-    """Make a thing in the first worker that needs it, and give its value to every worker.
+    """Create a resource in the first worker that needs it, and yield its value in every worker.
 
     Locks of the operating system count the workers, so a killed worker is no longer counted.
 
     Args:
         folder: of the run, from `run_folder`.
-        name: of the thing, unique in the run; part of file names.
+        name: of the resource, unique in the run; part of file names.
         make: returns a value that JSON can hold, such as a URL; the other workers wait until it returns. If it raises,
             the next worker calls it again.
-        stop: called by the last worker that leaves. Without it, the thing stays until the run deletes its folder.
+        stop: called by the last worker that leaves. Without it, the resource stays until the run deletes its folder.
     """
     stored = folder / f"{name}.json"
     with _open(folder / f"{name}.users") as users:

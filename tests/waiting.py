@@ -1,15 +1,15 @@
-"""Waiting for what other processes and threads do, and clients that wait for nothing."""
+"""Helpers that wait for other processes and threads, and a clock for clients that do not really sleep."""
 
 import time
 from collections.abc import Callable
 
-# Ends waiting for a process that hangs, where the time limit of pytest does not. No test is decided by it.
+# Ends waiting for a hanging process where the time limit of pytest does not; no test result depends on it.
 PATIENCE_SECONDS = 3600.0
 _POLL_SECONDS = 0.05
 
 
 def eventually(condition: Callable[[], bool], what: str) -> None:
-    """Wait until something is so; the test's own time-out ends it, and says what was waited for."""
+    """Wait until a condition holds; the test's own timeout ends the wait and names the condition."""
     try:
         while not condition():
             time.sleep(_POLL_SECONDS)
@@ -19,17 +19,17 @@ def eventually(condition: Callable[[], bool], what: str) -> None:
 
 
 class Naps:
-    """Stands in for time: sleeping moves its clock at once."""
+    """A replacement for `time`: sleeping advances its clock at once."""
 
     def __init__(self) -> None:
         self.taken: list[float] = []
         self.now = 1_000.0
 
     def sleep(self, seconds: float) -> None:
-        """Sleep no time."""
+        """Advance the clock without sleeping."""
         self.taken.append(seconds)
         self.now += seconds
 
     def clock(self) -> float:
-        """Seconds, which only sleeping adds to."""
+        """Return the seconds slept so far."""
         return self.now

@@ -1,8 +1,8 @@
 /**
  * The embed session of a page: its token, the renewal of it, and the requests made with it.
  *
- * The token arrives in the URL's fragment, is taken out of the address at once, and lives in this object alone. What it
- * says is read for timing only; the server checks it on every request.
+ * The token arrives in the URL's fragment, is removed from the address at once, and is stored only in this object. Its
+ * claims are used only for timing; the server checks the token on every request.
  */
 
 const RENEW_AT = 0.8; // of a token's life
@@ -10,9 +10,9 @@ const RETRY_MS = 15_000; // a renewal that could not reach the server
 const TIMEOUT_MS = 60_000;
 
 /**
- * What a data route answered instead of data.
+ * Failed request to a data route.
  *
- * `kind` is what a page does about it: expired, denied, gone (its data version), not-found, not-covered, busy,
+ * `kind` selects the page's reaction: expired, denied, gone (its data version), not-found, not-covered, busy,
  * unreachable, failed.
  */
 export class Failure extends Error {
@@ -52,7 +52,7 @@ async function failureOf(response) {
 }
 
 /**
- * Read the claims of a token, unchecked.
+ * Read the claims of a token without verifying it.
  * @param {string} token
  * @returns {{report: string, iat: number, exp: number, sxp: number} | null} null: not a token
  */
@@ -62,12 +62,12 @@ export function claimsOf(token) {
     const bytes = Uint8Array.from(atob(body), (character) => character.charCodeAt(0));
     return JSON.parse(new TextDecoder().decode(bytes));
   } catch {
-    return null; // the server says what is wrong with it, on the first request
+    return null; // the server reports the fault on the first request
   }
 }
 
 /**
- * Take the token out of the address: `#t=<jwt>` is gone from it, and from the history, when this returns.
+ * Take the token out of the address: after this, neither it nor the history contains `#t=<jwt>`.
  * @returns {string | null}
  */
 export function tokenFromAddress() {
@@ -81,12 +81,12 @@ export class Session {
   #token;
   #timer = 0;
   #clockSkew = 0;
-  #proven = false; // a token was accepted once; one that never was is not worth renewing
+  #proven = false; // a token was accepted once; a token never accepted is not renewed
   #onFailure;
 
   /**
    * @param {string | null} token
-   * @param {(failure: Failure) => void} onFailure told when the token can be renewed no longer
+   * @param {(failure: Failure) => void} onFailure called when the token can no longer be renewed
    */
   constructor(token, onFailure) {
     this.#onFailure = onFailure;
@@ -99,22 +99,24 @@ export class Session {
     return this.#token === null ? null : claimsOf(this.#token);
   }
 
-  /** The token itself, for a form that downloads; nowhere else may it go. */
+  /** The token itself, only for a form that downloads. */
   get token() {
     return this.#token;
   }
 
-  /** @param {string | null} token in place of the present one */
+  /** @param {string | null} token replaces the current one */
   accept(token) {
     this.#token = token;
     this.#schedule();
   }
 
   /**
+   * Get JSON.
+   *
    * @param {string} path
-   * @param {Record<string, string | number | null | undefined>} [parameters] empty ones are left out
+   * @param {Record<string, string | number | null | undefined>} [parameters] empty ones are omitted.
    * @param {{signal?: AbortSignal}} [options]
-   * @returns {Promise<any>} the answer
+   * @returns {Promise<any>} the response
    * @throws {Failure}
    */
   get(path, parameters = {}, { signal } = {}) {
@@ -128,7 +130,7 @@ export class Session {
   /**
    * @param {string} path
    * @param {object} [body]
-   * @returns {Promise<any>} the answer
+   * @returns {Promise<any>} the response
    * @throws {Failure}
    */
   post(path, body) {
@@ -158,7 +160,7 @@ export class Session {
     }
   }
 
-  // A token's times are the server's; a browser's clock may be minutes off.
+  // A token's times follow the server's clock; the browser's clock may be minutes off.
   #accepted(response) {
     const at = Date.parse(response.headers.get("date") ?? "");
     const skew = Number.isNaN(at) ? 0 : at - Date.now();
@@ -173,7 +175,7 @@ export class Session {
     const claims = this.claims;
     if (claims === null || !this.#proven || document.visibilityState !== "visible") return;
     const { iat, exp, sxp } = claims;
-    if (exp >= sxp) return; // the last one of its session
+    if (exp >= sxp) return; // the last token of its session
     const due = (iat + (exp - iat) * RENEW_AT) * 1000 - (Date.now() + this.#clockSkew);
     this.#timer = setTimeout(() => this.#renew(), Math.max(due, atLeast));
   }

@@ -1,4 +1,4 @@
-/** The report of what differs between the cap tables of two moments of one token. */
+/** The report of changes between a token's cap tables at two moments. */
 
 import { columns } from "./cap-table-changes/rows.js";
 import { notCollectedBetween } from "./cap-table-changes/incomplete.js";

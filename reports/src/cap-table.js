@@ -1,4 +1,4 @@
-/** The cap table report: who holds a token at a moment, how unevenly, and how that came about. */
+/** The cap table report: holders of a token at a moment, concentration, and history. */
 
 import { missingHolders } from "./cap-table/incomplete.js";
 import { columns } from "./cap-table/rows.js";
@@ -15,10 +15,10 @@ import { subtitleOf, titleOf, unitOf } from "./token.js";
 const PATH = "/embed/data/cap-table";
 const SORT = "rank";
 const BEFORE_CREATION = "BeforeCreation";
-const HIGHEST_UNCONCENTRATED = 1000; // of the HHI; above 1,800 highly (merger guidelines of 2023)
+const HIGHEST_UNCONCENTRATED = 1000; // of the HHI; above 1,800 highly concentrated (merger guidelines of 2023)
 const HIGHEST_MODERATE = 1800;
 
-// The charts are most of the page's weight: they arrive while the numbers are asked for.
+// The charts are the largest part of the page: load them in parallel with the numbers.
 const chartsReady = import("./charts/cap-table-charts.js");
 
 let summary = null;
@@ -58,7 +58,7 @@ function drawTop(collected) {
   const since = priceEffectiveFrom && el("span.sub", null, `since ${instant(priceEffectiveFrom)}`);
   const priced = valued(price, priceStatus, { currency });
   priced.classList.add("figure");
-  drawIncomplete(collected ? missingHolders(summary) : null); // without any holder the page says why instead
+  drawIncomplete(collected ? missingHolders(summary) : null); // without any holder the page shows the reason instead
   const fact = item("price", `Price of one ${isolated(token.symbol)}`, priced, since);
   drawStrip({ ...summary, explorer: token.explorer, price: asOfStatus === BEFORE_CREATION ? null : fact });
   if (collected) drawKpis(...tiles());

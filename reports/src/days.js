@@ -1,11 +1,11 @@
-/** Days of UTC, and what is put into them: pure arithmetic for the charts. */
+/** UTC days and sums by day: pure arithmetic for the charts. */
 
 import { sum } from "./decimal.js";
 import { ACTIVITY_TYPES } from "./status.js";
 
 export const DAY_MS = 86_400_000;
 
-const WEEKS_FROM_DAYS = 92; // more bars than that are no longer told apart
+const WEEKS_FROM_DAYS = 92; // more bars cannot be distinguished
 const MONDAY = 4 * DAY_MS; // 1 January 1970 was a Thursday
 
 /** @param {string} date day @returns {number} its start, milliseconds */
@@ -21,9 +21,10 @@ export const wholeDay = (at) => at - (at % DAY_MS);
 export const isoDay = (at) => new Date(at).toISOString().slice(0, 10);
 
 /**
- * Stretches of days that fulfil a condition.
+ * Find stretches of days that fulfil a condition.
+ *
  * @template {{at: string}} T
- * @param {T[]} points one per day, or per interval, of which its last day
+ * @param {T[]} points one per day or interval; an interval counts as its last day.
  * @param {(point: T) => boolean} holds
  * @returns {[number, number][]} first and last day of each stretch, milliseconds
  */
@@ -46,14 +47,14 @@ export function stretches(points, holds) {
  * @property {string} type
  * @property {number} count
  * @property {string | null} value
- * @property {string | null} valueIn what of it came in
- * @property {string | null} valueOut what of it went out
+ * @property {string | null} valueIn its inflows.
+ * @property {string | null} valueOut its outflows.
  * @property {boolean} complete
  */
 
 /**
- * Sum days to the grain that a range is drawn in: weeks from Monday, where days would be too many.
- * @param {object[]} timeline by day and type, as the summary has them
+ * Sum days by the grain of a range: weeks from Monday if there are too many days.
+ * @param {object[]} timeline by day and type, from the summary
  * @param {[number, number]} range milliseconds
  * @returns {{grain: "day" | "week", buckets: Bucket[]}} oldest first
  */
@@ -78,7 +79,7 @@ export function bucketsOf(timeline, [from, to]) {
 }
 
 /**
- * Widen a range to the whole weeks of its bars, of which the first and the last may be cut.
+ * Widen a range to full weeks of its bars; the first and last week may be cut.
  * @param {[number, number]} range milliseconds
  * @param {{grain: "day" | "week", buckets: Bucket[]}} data
  * @returns {[number, number]}
@@ -88,18 +89,18 @@ export function wholeBuckets([from, to], { grain, buckets }) {
   return [Math.min(from, buckets[0].start), Math.max(to, buckets.at(-1).start + 7 * DAY_MS)];
 }
 
-/** @param {{type: string}[]} timeline @returns {string[]} its types, in the order in which they are stacked */
+/** @param {{type: string}[]} timeline @returns {string[]} its types, in stacking order */
 export const typesOf = (timeline) => ACTIVITY_TYPES.filter((type) => timeline.some((point) => point.type === type));
 
 /**
- * Where an axis of values begins: at zero, with the area filled, unless that flattened the line.
+ * True if an axis of values starts at zero with a filled area, unless this would flatten the line.
  * @param {number[]} values
  */
 export const startsAtZero = (values) => Math.min(...values) < 0.6 * Math.max(...values);
 
 const FEWEST_DAYS = 3;
 
-/** @param {[number, number]} range milliseconds @returns {[number, number]} with a day on either side of a short one */
+/** @param {[number, number]} range milliseconds @returns {[number, number]} a short range gets a day on either side */
 export const around = ([from, to]) => (to - from < FEWEST_DAYS * DAY_MS ? [from - DAY_MS, to + DAY_MS] : [from, to]);
 
 /** @param {{value: string | null, valueStatus: string}} point @returns {boolean} the day is not collected */

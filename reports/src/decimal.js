@@ -1,7 +1,7 @@
 /**
- * Exact decimals as text, the form in which the data routes send every quantity, price and value.
+ * Exact decimals as text: the format of every quantity, price and value of the data routes.
  *
- * Nothing here goes through a float: a decimal is `{negative, digits, scale}`, whose value is digits / 10^scale.
+ * No float is involved: a decimal is `{negative, digits, scale}` with the value digits / 10^scale.
  */
 
 const DECIMAL = /^(-?)(\d+)(?:\.(\d+))?$/;
@@ -14,7 +14,7 @@ const DECIMAL = /^(-?)(\d+)(?:\.(\d+))?$/;
  * Read a decimal.
  * @param {string} text plain decimal, no exponent
  * @returns {Decimal}
- * @throws {TypeError} when it is anything else, a float included
+ * @throws {TypeError} for anything else, including floats
  */
 export function parse(text) {
   const match = typeof text === "string" ? DECIMAL.exec(text) : null;
@@ -50,7 +50,7 @@ export function magnitude({ digits, scale }) {
 }
 
 /**
- * Whole and fraction digits, unsigned.
+ * Integer and fraction digits, unsigned.
  * @param {Decimal} value
  * @returns {{whole: string, fraction: string}} fraction of exactly `scale` digits
  */
@@ -84,7 +84,7 @@ export function sum(texts) {
  */
 export function share(part, whole) {
   const [numerator, denominator] = [parse(part), parse(whole)];
-  const tenfold = 10n ** 20n; // more digits than are kept: what lies beyond cannot be seen in four
+  const tenfold = 10n ** 20n; // more digits than needed: the rest does not affect four digits
   const scaled = numerator.digits * 10n ** BigInt(denominator.scale) * 100n * tenfold;
   const digits = scaled / (denominator.digits * 10n ** BigInt(numerator.scale));
   const value = round({ negative: numerator.negative !== denominator.negative, digits, scale: 20 }, 4);
@@ -93,7 +93,7 @@ export function share(part, whole) {
 }
 
 /**
- * Is it below, at or above zero?
+ * Sign of a decimal.
  * @param {string} text plain decimal
  * @returns {-1 | 0 | 1}
  */
@@ -103,10 +103,10 @@ export function sign(text) {
 }
 
 /**
- * Which is larger?
+ * Compare two decimals.
  * @param {string} one plain decimal
  * @param {string} other plain decimal
- * @returns {-1 | 0 | 1} as a comparator wants it
+ * @returns {-1 | 0 | 1} as for a comparator
  */
 export const compare = (one, other) => sign(sum([one, negated(other)]));
 
@@ -114,7 +114,7 @@ export const compare = (one, other) => sign(sum([one, negated(other)]));
 export const negated = (text) => (text.startsWith("-") ? text.slice(1) : `-${text}`);
 
 /**
- * The nearest float, for the position of a pixel and for nothing that is read as a number.
+ * The nearest float, only for pixel positions and never for displayed numbers.
  * @param {string | null} text
  * @returns {number | null}
  */

@@ -1,11 +1,13 @@
-/** Elements made from data: text stays text, and no style is written as an attribute. */
+/** Elements created from data: text stays text, and there are no style attributes. */
 
 import { amount, exact, shortened, trend } from "./format.js";
 import { checkOf, reasonOf } from "./status.js";
 
 /**
- * @param {string} tag such as `td.number`, classes after dots
- * @param {Record<string, any> | null} [attributes] `on*` are listeners; false, null and undefined are left out
+ * Create an element.
+ *
+ * @param {string} tag such as `td.number`, with classes after dots.
+ * @param {Record<string, any> | null} [attributes] `on*` are listeners; false, null and undefined are omitted.
  * @param {...(Node | string | number | null | undefined | false)} children
  * @returns {HTMLElement}
  */
@@ -31,29 +33,29 @@ export function byId(id) {
   return element;
 }
 
-/** @param {string} id @param {...(Node | string | null | false)} children take the place of what is there */
+/** @param {string} id @param {...(Node | string | null | false)} children replace the current content */
 export function fill(id, ...children) {
   byId(id).replaceChildren(...children.filter(Boolean));
 }
 
-const OVERRIDES = /[\u202a-\u202e\u2066-\u2069]/g; // they would turn the letters of a name around
+const OVERRIDES = /[\u202a-\u202e\u2066-\u2069]/g; // they would reverse the letters of a name
 
-/** Text by somebody else, in a direction of its own. @param {string} text @param {object} [attributes] */
+/** Foreign text, isolated in its own direction. @param {string} text @param {object} [attributes] */
 export function name(text, attributes = {}) {
   const shown = text.replace(OVERRIDES, "");
   return el("bdi.name", { title: shown.length > 24 ? shown : null, ...attributes }, shown);
 }
 
-/** The same within a sentence that is no element, such as an attribute. @param {string} text */
+/** The same for plain text, such as an attribute. @param {string} text */
 export function isolated(text) {
   const shown = text.replace(OVERRIDES, "");
   return /^[\x20-\x7e]*$/.test(shown) ? shown : `\u2068${shown}\u2069`;
 }
 
 /**
- * A number that may be missing, with every digit of it, or the reason, on hover.
+ * A number that may be missing; on hover it shows every digit, or the reason.
  * @param {string} shown
- * @param {{title?: string, missing?: string | null, className?: string}} about `missing`: why there is none
+ * @param {{title?: string, missing?: string | null, className?: string}} about `missing`: reason of a missing number
  */
 export function figure(shown, { title, missing = null, className = "" } = {}) {
   if (missing === null) return el("span", { class: className || null, title: title === shown ? null : title }, shown);
@@ -61,11 +63,12 @@ export function figure(shown, { title, missing = null, className = "" } = {}) {
 }
 
 /**
- * A value with every digit on hover, or why there is none.
- * @param {string | null} text plain decimal
- * @param {string} status what stands beside it on the wire
- * @param {import("./format.js").Style} style signed: coloured by its sign as well
- * @param {(text: string | null, style: object) => string} [show] how
+ * A value with every digit on hover, or the reason of a missing one.
+ *
+ * @param {string | null} text plain decimal.
+ * @param {string} status its status in the response.
+ * @param {import("./format.js").Style} style signed values are also coloured by sign.
+ * @param {(text: string | null, style: object) => string} [show] formats the value
  */
 export const valued = (text, status, style, show = amount) =>
   figure(show(text, style), {
@@ -75,9 +78,9 @@ export const valued = (text, status, style, show = amount) =>
   });
 
 /**
- * How a balance compares with the chain; what most of them are is plain text, so that the exceptions show.
+ * Reconciliation of a balance; the most common state is plain text, so that exceptions stand out.
  * @param {string} state
- * @param {string} usual state of most
+ * @param {string} usual the most common state
  * @param {string} [more] for its title
  */
 export function checkMark(state, usual, more = "") {
@@ -87,7 +90,7 @@ export function checkMark(state, usual, more = "") {
 }
 
 /**
- * Show a part of the page with a chart, or what stands in its place.
+ * Show a part of the page with a chart, or its replacement.
  * @param {string} part prefix of the ids
  * @param {boolean} there
  * @param {() => void} draw
@@ -100,7 +103,7 @@ export function show(part, there, draw) {
 }
 
 /**
- * Listen to buttons of which one is pressed at a time.
+ * Listen to a group of buttons with one pressed at a time.
  * @param {string} key of their data attribute
  * @param {(value: string) => void} chosen
  */
@@ -114,7 +117,7 @@ export function press(key, chosen) {
   }
 }
 
-/** Tell a screen reader. @param {string} message */
+/** Announce a message to screen readers. @param {string} message */
 export function announce(message) {
   byId("live").textContent = message;
 }
@@ -133,7 +136,7 @@ export function copy(text) {
 }
 
 /**
- * An address or a hash, shortened; the whole one on hover, in print, and on the clipboard after a click.
+ * A shortened address or hash; the full text appears on hover and in print, and a click copies it.
  * @param {string} text
  * @param {string} shown
  * @param {string} what such as "address"
@@ -155,7 +158,7 @@ export function copyable(text, shown, what) {
 }
 
 /**
- * The same with a link to the network's explorer, where one is known.
+ * The same with a link to the network's explorer, if known.
  * @param {string | null} explorer
  * @param {"address" | "tx" | "block"} path
  * @param {string} text address or hash
@@ -174,7 +177,7 @@ export function explored(explorer, path, text, what) {
   return el("span.explored", null, button, link);
 }
 
-// A site that frames the report may forbid it to open anything: then the address is put on the clipboard.
+// A site that frames the report may forbid opening links; then the address is copied to the clipboard.
 function openOutside(event) {
   if (window.parent === window) return;
   event.preventDefault();

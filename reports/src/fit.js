@@ -1,11 +1,12 @@
-/** Drops columns of a table that has no room for all of them; `tables.css` hides the columns that `data-dropped` names. */
+/** Drop columns of a table without room for all of them; `tables.css` hides the columns in `data-dropped`. */
 
 /**
- * Keep a table as wide as its place, now and whenever the place changes its width.
+ * Fit a table to its container, now and after each change of width.
+ *
  * @param {HTMLTableElement} table
- * @param {string[]} order keys of columns that may be dropped, the least important first; `bar`: the bars of all columns
- * @param {(dropped: string[]) => void} [told] called with the keys of the columns that are dropped
- * @returns {() => void} to be called when the content has changed
+ * @param {string[]} order keys of columns that may be dropped, least important first; `bar` means all bars.
+ * @param {(dropped: string[]) => void} [told] called with the keys of dropped columns.
+ * @returns {() => void} call it after a change of the content
  */
 export function fitted(table, order, told = () => {}) {
   const place = table.parentElement;

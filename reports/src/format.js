@@ -1,13 +1,13 @@
 /**
- * Numbers and times as people of a locale write them.
+ * Numbers and times in the format of a locale.
  *
- * Intl gives grouping, signs and the place of the currency; the digits come from the decimal text, not from a float.
- * What is shown may be rounded (half to even); `exact` gives every digit, for titles and tables of data.
+ * Intl gives grouping, signs and the position of the currency; the digits come from the decimal text, not from a float.
+ * Displayed numbers may be rounded (half to even); `exact` gives every digit, for titles and tables of data.
  */
 
 import { magnitude, parse, round, sign, split } from "./decimal.js";
 
-/** What stands where a number is missing; a word about the reason goes beside it. */
+/** Placeholder of a missing number; a word about the reason follows it. */
 export const MISSING = "—";
 
 // Orders of magnitude from which, and below which, digits no longer help a reader.
@@ -18,7 +18,7 @@ const SCIENTIFIC_BELOW = -9;
 let locale = undefined;
 
 /**
- * Choose the locale of all that follows.
+ * Set the locale of all later output.
  * @param {readonly string[] | string | undefined} name BCP 47; undefined for the browser's
  */
 export function useLocale(name) {
@@ -45,8 +45,8 @@ function decimalPoint() {
     .find((part) => part.type === "decimal").value;
 }
 
-// The pattern (sign, grouping, currency) comes from Intl for the whole number, which BigInt holds exactly; the fraction
-// is put after its last digit. Zero has no sign there, so a 1 stands in for the 0 of 0.5.
+// The pattern (sign, grouping, currency) comes from Intl for the integer part, an exact BigInt; the fraction follows
+// its last digit. Zero has no sign there, so 1 replaces the 0 of 0.5.
 function compose(value, options) {
   const { whole, fraction } = split(value);
   const standsIn = BigInt(whole) === 0n && value.digits !== 0n;
@@ -73,7 +73,7 @@ function trimmed(value, minimum) {
   return { ...value, digits, scale };
 }
 
-// Two decimals from one on; below that four significant digits, so that a small holding is not shown as nothing.
+// Two decimals from 1 on; below 1 four significant digits, so that a small holding is not shown as zero.
 function readable(value, significant = 4) {
   const order = magnitude(value);
   if (value.digits === 0n || order >= 0) return trimmed(round(value, 2), 2);
@@ -83,7 +83,7 @@ function readable(value, significant = 4) {
 
 /**
  * @typedef {object} Style
- * @property {string} [currency] symbol of what the number is in, such as USD
+ * @property {string} [currency] symbol of the unit, such as USD
  * @property {boolean} [signed] a plus sign before positive numbers
  */
 
@@ -105,7 +105,7 @@ function currencies() {
   return known;
 }
 
-// A unit that Intl does not know as a currency (BTC, EURC) stands after the number.
+// A unit that is no currency for Intl (BTC, EURC) follows the number.
 function unit(text, style) {
   return style.currency && !isoCurrency(style.currency) ? `${text} ${style.currency}` : text;
 }
@@ -123,7 +123,7 @@ export function exact(text, style = {}) {
 /**
  * For a column of amounts: two decimals, four significant digits below one, scientific below 10^-9 and from 10^18.
  * @param {string | null} text plain decimal
- * @param {Style & {decimals?: number | null}} [style] `decimals`: what the token has, when it has fewer than two
+ * @param {Style & {decimals?: number | null}} [style] `decimals` of the token, if fewer than two
  */
 export function amount(text, style = {}) {
   if (text === null) return MISSING;
@@ -136,7 +136,7 @@ export function amount(text, style = {}) {
 /**
  * Short, for headlines: 184.2M.
  * @param {string | null} text plain decimal
- * @param {Style & {isEven?: boolean}} [style] `isEven`: with two decimals each, for a column of them: 184.20M, 1.04B
+ * @param {Style & {isEven?: boolean}} [style] `isEven`: two decimals each, for a column: 184.20M, 1.04B
  */
 export function compact(text, { isEven = false, ...style } = {}) {
   if (text === null) return MISSING;
@@ -145,7 +145,7 @@ export function compact(text, { isEven = false, ...style } = {}) {
   if (isExtreme(value, SCIENTIFIC_FROM)) return unit(scientific(value, style), style);
   if (isEven && order < 4) return amount(text, style);
   if (order < 4) return unit(compose(order < 0 ? trimmed(readable(value), 0) : short(value), options(style)), style);
-  // Few digits are left after rounding: a float holds them, and Intl finds the letter.
+  // After rounding few digits are left: a float is exact enough, and Intl finds the letter.
   const rounded = round(value, Math.min(0, (isEven ? 9 : 3) - order));
   const number = Number(rounded.digits) * (rounded.negative ? -1 : 1);
   const digits = isEven
@@ -175,7 +175,7 @@ function scientific(value, style) {
 }
 
 /**
- * A percentage of two decimals; what is too small for them is "<0.01%", never 0.00%.
+ * A percentage with two decimals; smaller ones are "<0.01%", never 0.00%.
  * @param {string | null} text plain decimal, 0 to 100
  * @param {{signed?: boolean}} [style]
  */
@@ -190,7 +190,7 @@ export function percent(text, style = {}) {
   return percentOf(rounded, style);
 }
 
-// Intl's percent style multiplies by 100; the text is percent already, so its sign goes on by the pattern of zero.
+// Intl's percent style multiplies by 100; the text is in percent already, so its sign comes from the pattern of zero.
 function percentOf(value, style) {
   const number = compose(value, style.signed ? { signDisplay: "exceptZero" } : {});
   const [before, after] = pattern();
@@ -231,7 +231,7 @@ export function fixed(text, decimals) {
 }
 
 /**
- * The part that an axis writes at a tick, which ECharts gives as a float.
+ * Label of an axis at a tick, which ECharts gives as a float.
  * @param {number} value
  * @param {Style & {digits?: number}} [style] `digits`: significant ones, for values that lie close together
  */
@@ -259,14 +259,14 @@ export function day(when) {
 /**
  * @param {string | null} when instant
  * @param {{seconds?: boolean}} [detail]
- * @returns {string} day and time, UTC; says so
+ * @returns {string} day and time with the word UTC
  */
 export function instant(when, { seconds = false } = {}) {
   return when === null ? MISSING : `${dateTime(when, { seconds })} UTC`;
 }
 
 /**
- * The same where a heading says UTC already.
+ * The same without UTC, below a heading that has it.
  * @param {string | null} when instant
  * @param {{seconds?: boolean}} [detail]
  */
@@ -279,18 +279,18 @@ export function dateTime(when, { seconds = false } = {}) {
 /** @param {string} at instant @returns {boolean} whether it is the last moment of a day, UTC */
 export const isDayEnd = (at) => /T23:59:59\.9+Z$/.test(at);
 
-/** @param {string} at instant @returns {string} the day, where it is the last moment of one, or day and time; UTC */
+/** @param {string} at instant @returns {string} the day for its last moment, otherwise day and time; UTC */
 export const moment = (at) => (isDayEnd(at) ? day(at) : instant(at));
 
-/** @param {string} when instant @returns {string} the time of day, UTC; says so */
+/** @param {string} when instant @returns {string} the time of day with the word UTC */
 export const timeOfDay = (when) => `${clock(when)} UTC`;
 
-/** @param {string} when instant @returns {string} the time of day, where a heading says UTC already */
+/** @param {string} when instant @returns {string} the time of day without UTC, below a heading that has it */
 export const clock = (when) =>
   dates({ timeZone: "UTC", hour: "2-digit", minute: "2-digit", hourCycle: "h23" }).format(new Date(when));
 
 /**
- * For an axis: the first of a month or of a year, and what day of it; at the axis' beginning with its month.
+ * Label of a time axis: year, month or day; the first label includes the month.
  * @param {number} when milliseconds
  * @param {number} [index] of the tick
  */
@@ -304,7 +304,7 @@ export function axisDay(when, index = 0) {
 }
 
 /**
- * An address or a hash with its middle left out.
+ * An address or a hash without its middle.
  * @param {string} text
  */
 export function shortened(text) {
@@ -312,7 +312,7 @@ export function shortened(text) {
 }
 
 /**
- * How a change is coloured.
+ * Colour of a change.
  * @param {string | null} text plain decimal
  * @returns {"up" | "down" | "flat"}
  */

@@ -1,13 +1,15 @@
-/** The banner of an incomplete report, first on the page, with the request that completes it for the owner. */
+/** Banner of an incomplete report at the top of the page; for the owner, with the request that completes it. */
 
 import { byId, copy, el, fill, icon } from "./dom.js";
 
-// In the list of reports, which is for the tenant alone; a frame of another site is null here.
+// In the index, which is only for the tenant; for a frame of another site this is null.
 const isInIndex = () => window.frameElement?.classList.contains("report") === true;
 
 /**
- * @param {null | {title: string, why: string, call?: string | null, isMost?: boolean, isHarmless?: boolean}} missing null:
- *     nothing is; `isMost`: what is missing is more than what is there; `isHarmless`: the report is right without it
+ * Draw or hide the banner.
+ *
+ * @param {null | {title: string, why: string, call?: string | null, isMost?: boolean, isHarmless?: boolean}} missing
+ *     null hides it; `isMost`: most data is missing; `isHarmless`: the report is correct nevertheless
  */
 export function drawIncomplete(missing) {
   byId("incomplete").hidden = missing === null;

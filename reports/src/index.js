@@ -1,8 +1,8 @@
 /**
- * The index page: the tenant's tokens and wallets, each of which opens its report.
+ * The index page: the tenant's tokens and wallets, with a report for each.
  *
- * A report is shown in a frame inside the page, for which the page is the host: it hands over fresh links and follows
- * the height, as any customer's page would.
+ * The page is the host of the report, like any customer's page: it shows the report in a frame, supplies fresh links
+ * and adjusts the height.
  */
 
 import { byId, el, figure, fill, name, press } from "./dom.js";
@@ -30,7 +30,7 @@ const HEADS = {
 let offset = 0;
 let tracked = "enabled";
 const sorts = { tokens: "-value", wallets: "-value" };
-let opened = null; // {request, frame, viewer}: request of the link of what is in the frame
+let opened = null; // {request, frame, viewer}: request of the link of the report in the frame
 
 const page = new Page(async (session) => {
   const index = await session.get("/embed/data/index", {
@@ -214,7 +214,7 @@ function reportsOfToken(id) {
   return el("div.switch", { role: "group", "aria-label": "Report of the token" }, ...buttons);
 }
 
-// The frame is a new one: another address in the old one would be a step of the browser's history.
+// A new frame: another address in the old one would add a step to the browser's history.
 async function turnTo(request, index) {
   const { viewer } = opened;
   const buttons = [...viewer.querySelectorAll(".switch button")];
@@ -223,7 +223,7 @@ async function turnTo(request, index) {
   for (const [place, button] of buttons.entries()) button.setAttribute("aria-pressed", String(place === index));
   try {
     const frame = await frameOf(request);
-    if (opened?.viewer !== viewer || !isPressed()) return; // left, or turned back, meanwhile
+    if (opened?.viewer !== viewer || !isPressed()) return; // closed or switched back in the meantime
     opened.frame.replaceWith(frame);
     Object.assign(opened, { request, frame });
   } catch (failure) {

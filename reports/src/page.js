@@ -1,5 +1,5 @@
 /**
- * What every page has around its content: the session, the states, and the talk with the page that embeds it.
+ * Frame of every page: the session, the states, and messages to and from the embedding page.
  *
  * `document.documentElement.dataset.state` is loading, ready, empty, expired, denied or error. Messages to the parent:
  * `{type: "report:height", height}` and `{type: "report:token-expired"}`; from it, `{type: "report:token", token}`.
@@ -9,12 +9,12 @@ import { Failure, Session, tokenFromAddress } from "./api.js";
 import { byId, el, fill, icon } from "./dom.js";
 import { instant } from "./format.js";
 
-const RELOADS = 3; // of a data version that is gone; one is published every minute at most
+const RELOADS = 3; // after a removed data version; at most one is published per minute
 
 const parentPage = window.parent === window ? null : window.parent;
 
-// To the site around the page and no other, where the browser tells which that is. Where it does not, whoever is there may
-// hear: frame-ancestors decided on that, and nothing but a height, or that a token is over, is in these messages.
+// Send only to the surrounding site, if the browser names it. Otherwise send to any parent: frame-ancestors has already
+// restricted it, and the messages contain only a height or the expiry of a token.
 const around = location.ancestorOrigins?.[0];
 const tell = (message) => parentPage?.postMessage(message, around?.startsWith("http") ? around : "*");
 
@@ -74,7 +74,7 @@ export class Page {
     new ResizeObserver(() => this.#reportHeight()).observe(document.body);
   }
 
-  /** Load and draw, from the start. */
+  /** Load and draw everything. */
   async run() {
     const run = ++this.#runs;
     setState("loading");
@@ -93,8 +93,8 @@ export class Page {
   }
 
   /**
-   * Show why there is nothing, or why what is there cannot go on.
-   * @param {unknown} error anything but a Failure is a fault of the page, and is thrown on after it is shown
+   * Show the reason of an empty or interrupted page.
+   * @param {unknown} error any error except a Failure is a defect of the page and is rethrown after it is shown
    */
   fail(error) {
     const failure = error instanceof Failure ? error : new Failure("failed", { detail: "The page met an error." });
@@ -109,7 +109,7 @@ export class Page {
     if (failure !== error) throw error;
   }
 
-  // What was drawn stays readable under a notice, unless access to it was withdrawn; without it a panel takes the page.
+  // Drawn content stays readable under a notice, unless access was withdrawn; an empty page shows a panel.
   #show(failure) {
     if (["denied", "not-found"].includes(failure.kind)) this.#shown = false;
     const { title, text = failure.message, retry = false, icon: which } = PANELS[failure.kind] ?? PANELS.failed;

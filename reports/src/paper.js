@@ -1,12 +1,12 @@
-/** A report on paper: what stands on each sheet, and whether all rows are printed. */
+/** Print of a report: heading of each sheet, and number of printed rows. */
 
 import { count, instant } from "./format.js";
 
-/** Whether the address asks for a page that holds every row, for what prints without pressing a button. */
+/** True if the address requests all rows on the page, for programs that print without pressing a button. */
 export const printsEverything = () => new URLSearchParams(location.search).get("rows") === "all";
 
 /**
- * Print. A site that frames the report may forbid it, silently.
+ * Print. A site that frames the report may silently forbid it.
  * @returns {boolean} whether it was allowed
  */
 export function print() {
@@ -17,12 +17,13 @@ export function print() {
 }
 
 /**
- * Say on every sheet what it is of; `print.css` puts it into the margins, beside the number of the sheet.
+ * Set the heading of every sheet; `print.css` puts it into the margins, next to the page number.
+ *
  * @typedef {{blockNumber: number | null, blockHash: string | null, blockTime: string | null}} AsOf
- * @param {string} title of the report
+ * @param {string} title of the report.
  * @param {AsOf} asOf
- * @param {string} without what stands in place of a block
- * @param {AsOf | null} [from] the earlier moment of a report of two, on a line of its own
+ * @param {string} without text used without a block.
+ * @param {AsOf | null} [from] earlier moment of a report of two, on a separate line
  */
 export function markSheets(title, asOf, without, from = null) {
   const lines =
@@ -39,6 +40,6 @@ function described(label, { blockNumber, blockHash, blockTime }, without) {
   return [block, blockTime && instant(blockTime, { seconds: true }), blockHash].filter(Boolean).join(" · ");
 }
 
-// A string of CSS; whatever could end it is written by its number.
+// A CSS string; characters that could end it are escaped by number.
 const quoted = (text) =>
   `"${text.replace(/[^ 0-9A-Za-z]/gu, (character) => `\\${character.codePointAt(0).toString(16)} `)}"`;

@@ -1,4 +1,4 @@
-/** The words for every status that stands beside a missing number, and for what the strip tells. */
+/** Words for every status of a missing number, and for the strip. */
 
 const WORDS = {
   NoPair: "No price pair",
@@ -49,24 +49,24 @@ const TYPES = {
   Adjustment: "Adjustment",
 };
 
-/** @param {string} status @returns {string} why a number is missing; the status itself when it is a new one */
+/** @param {string} status @returns {string} why a number is missing; an unknown status is returned unchanged */
 export const reasonOf = (status) => WORDS[status] ?? status;
 
-/** @param {string | undefined} asOfStatus @returns {string} why a report is as of no block */
+/** @param {string | undefined} asOfStatus @returns {string} why a report has no as-of block */
 export const noBlock = (asOfStatus) =>
   asOfStatus === "BeforeCreation" ? "Before the token's creation" : "Nothing collected yet";
 
-/** A number of those seen, who may not be all. @param {string} shown @param {string} status */
+/** A number of known holders that may be incomplete. @param {string} shown @param {string} status */
 export const bounded = (shown, status) => (status === "LowerBound" ? `≥\u00a0${shown}` : shown);
 
 /** @param {string} reason @returns {string} why a range is not collected */
 export const gapReason = (reason) => REASONS[reason] ?? reason;
 
-/** @param {string} state @returns {{word: string, meaning: string}} what a reconciliation says */
+/** @param {string} state @returns {{word: string, meaning: string}} of a reconciliation */
 export const checkOf = (state) => CHECKS[state] ?? { word: state, meaning: "" };
 
 /**
- * What most balances of a report are: the others are its exceptions.
+ * The most common state of a report's balances; the others are exceptions.
  * @param {Record<string, any>} counts by state in lower case
  * @returns {string}
  */

@@ -1,4 +1,4 @@
-/** Where the numbers come from: as-of block and finality, coverage with its gaps, reconciliation, price. */
+/** Provenance of the numbers: as-of block and finality, coverage and gaps, reconciliation, price. */
 
 import { byId, el, explored, fill, icon } from "./dom.js";
 import { count, day, instant, isDayEnd, moment, plural } from "./format.js";
@@ -41,7 +41,7 @@ function blockItem(label, { at, blockNumber, blockHash, blockTime, finality }, e
   );
 }
 
-// Why a report as of a moment names a block of an earlier time.
+// Explain why a report as of a moment names an earlier block.
 function lastBefore(at, blockTime) {
   if (at === null || blockTime === null || Date.parse(at) === Date.parse(blockTime)) return null;
   const before = isDayEnd(at) ? `before the end of ${day(at)}` : `up to ${instant(at, { seconds: true })}`;
@@ -49,7 +49,7 @@ function lastBefore(at, blockTime) {
   return el("span.sub", { title }, `last stored block ${before}`);
 }
 
-// On paper nothing can be unfolded.
+// Print cannot be unfolded.
 matchMedia("print").addEventListener("change", ({ matches }) => {
   for (const details of byId("strip").querySelectorAll("details")) details.open = matches;
 });
@@ -62,7 +62,7 @@ const FINALITY = {
 function coverageItem({ complete, from, to, gaps }, holdersStatus = "Complete") {
   const title = from && `${instant(from)} – ${to ? instant(to) : "now"}`;
   const range = from && el("span.sub", { title }, `${day(from)} – ${to ? day(to) : "now"}`);
-  // Nothing is missing of the time that was asked for; of the time before, something may be.
+  // The requested time is complete; earlier time may not be.
   const words = holdersStatus === "Complete" ? "Complete" : from ? `No gaps since ${day(from)}` : "No gaps";
   if (complete) return item("coverage", "Coverage", el("span.figure", null, words), range);
   const list = el("ul", null, ...gaps.map((gap) => el("li", null, describe(gap))));
@@ -76,7 +76,7 @@ function describe({ from, to, fromBlock, toBlock, reason }) {
   return `${times}${blocks}: ${gapReason(reason)}`;
 }
 
-/** @param {{gaps: {reason: string}[]}} coverage @returns {string} why nothing is there, as a sentence */
+/** @param {{gaps: {reason: string}[]}} coverage @returns {string} reason of an empty report, as a sentence */
 export function whyEmpty({ gaps }) {
   const reasons = [...new Set(gaps.map(({ reason }) => gapReason(reason)))];
   return reasons.length ? `Why: ${reasons.join("; ")}.` : "Nothing was collected for it yet.";
@@ -110,7 +110,7 @@ function checked(reconciliation, asOfStatus) {
   return item("check", "Reconciliation", el("span.checks", null, ...(words.length ? words : ["Nothing to compare"])), total > 0 && bar);
 }
 
-/** Show the parts of a page that need data, or the one that says why there is none. @param {boolean} collected */
+/** Show the parts of a page that need data, or the reason why there is none. @param {boolean} collected */
 export function showCollected(collected) {
   for (const part of document.querySelectorAll("[data-needs=data]")) part.hidden = !collected;
   byId("nothing").hidden = collected;
@@ -118,7 +118,7 @@ export function showCollected(collected) {
 }
 
 /**
- * Head of a page, and of the sheets it is printed on.
+ * Heading of a page and of its printed sheets.
  * @param {{title: Node[], subtitle: (Node | string)[], moment: Node, asOf: any, asOfStatus?: string, from?: any}} head
  *     `from`: the earlier moment of a report of two
  */

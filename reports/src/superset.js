@@ -1,8 +1,8 @@
 /**
- * A report that Superset draws: its dashboard in a frame, opened with guest tokens that the API signs for this page's token.
+ * A report drawn by Superset: its dashboard in a frame, with guest tokens that the API signs for this page's token.
  *
- * Superset takes a token from the page around it alone, by a message, so its address can be put into no link: this page is
- * what links lead to. The frame's address carries which sites may be around it, and nothing secret.
+ * Superset accepts a token only in a message from the surrounding page, so links lead to this page
+ * and not to Superset. The frame's address contains the allowed sites and no secret.
  */
 
 import { embedDashboard } from "@superset-ui/embedded-sdk";
@@ -12,7 +12,7 @@ import { byId } from "./dom.js";
 import { Page } from "./page.js";
 
 const THEMES = { light: "default", dark: "dark", auto: "system" };
-const OVER = ["expired", "denied", "not-found"]; // after these no further guest token comes by asking again
+const OVER = ["expired", "denied", "not-found"]; // after these, a new request gives no guest token
 
 const LEAST_HEIGHT = 600;
 const MOST_HEIGHT = 6000;
@@ -38,7 +38,7 @@ const page = new Page(async (session) => {
       urlParams: { frame: first.frame },
     },
     iframeTitle: "Dashboard",
-    // This origin, and nothing of the address: Superset embeds dashboards in pages of this service alone.
+    // Only the origin, without the path: Superset embeds dashboards only in pages of this service.
     referrerPolicy: "strict-origin",
   });
   dashboard.setThemeMode(THEMES[theme] ?? THEMES.auto);
@@ -64,7 +64,7 @@ async function renew(session) {
       close();
       page.fail(failure);
     }
-    throw failure; // the frame asks again in some seconds
+    throw failure; // the frame retries in some seconds
   }
 }
 
@@ -73,7 +73,7 @@ function close() {
   dashboard = null;
 }
 
-// The frame is as high as its dashboard, which says so itself; a page around us that follows our height shows all of it.
+// The frame gets the height that its dashboard reports; a host that follows our height then shows all of it.
 function fit(frame) {
   const bare = { margin: "0", maxWidth: "none", padding: "0" };
   for (const around of [document.body, byId("report")]) Object.assign(around.style, bare);

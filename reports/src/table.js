@@ -1,6 +1,6 @@
 /**
- * A native table over a data route: the server sorts, searches, filters and pages; the page holds one page of rows, and
- * all of them while it is printed.
+ * A native table over a data route. The server sorts, searches, filters and pages. The browser has one page of rows, or
+ * all rows during printing.
  *
  * The markup (search, filters, table, pager) is the page's; see cap-table.html.
  */
@@ -20,12 +20,12 @@ const READ_AT_ONCE = 4;
  * @typedef {object} Column
  * @property {string} key
  * @property {string} label
- * @property {string} [sort] name of the sort; none: not sortable
- * @property {boolean} [descending] the first click sorts downwards
- * @property {boolean} [number] aligned to the right
- * @property {string} [hint] what the numbers are
- * @property {[string, string]} [orders] words for both directions in the list of sorts; by default made from the label
- * @property {boolean} [isAlike] another column sorts in the same way, and stands for this one in the list of sorts
+ * @property {string} [sort] name of the sort; without it, not sortable.
+ * @property {boolean} [descending] the first click sorts downwards.
+ * @property {boolean} [number] aligned to the right.
+ * @property {string} [hint] meaning of the numbers.
+ * @property {[string, string]} [orders] words for both directions in the list of sorts; by default from the label.
+ * @property {boolean} [isAlike] another column with the same sort replaces this one in the list of sorts.
  * @property {(row: any, sort: string) => Node | string} cell
  */
 
@@ -46,15 +46,15 @@ export class Table {
   /**
    * @param {object} options
    * @param {Column[]} options.columns
-   * @param {string} options.path such as /embed/data/cap-table; rows and csv lie below it
-   * @param {string} options.sort at first, `-` before it for downwards
-   * @param {[string, string]} options.what one of them and many, such as "holder" and "holders"
-   * @param {(page: any) => any[]} [options.rowsOf] rows of an answer, by default its data
-   * @param {(rows: any[], sort: string) => any[]} [options.arrange] puts `{line, title}` between rows: a line of text
-   * @param {string[]} [options.drop] keys of columns to drop where there is no room, the least important first
-   * @param {Record<string, string>} [options.query] further parameters at first
-   * @param {string[]} [options.filters] ids of selects, each the name of its parameter after "filter-"
-   * @param {(failure: unknown) => void} options.onFailure told what concerns the whole page
+   * @param {string} options.path such as /embed/data/cap-table, with subpaths rows and csv.
+   * @param {string} options.sort initial sort; `-` before it for downwards.
+   * @param {[string, string]} options.what singular and plural, such as "holder" and "holders".
+   * @param {(page: any) => any[]} [options.rowsOf] rows of a response, by default its data.
+   * @param {(rows: any[], sort: string) => any[]} [options.arrange] puts lines of text `{line, title}` between rows.
+   * @param {string[]} [options.drop] keys of columns to drop without room, least important first.
+   * @param {Record<string, string>} [options.query] further initial parameters.
+   * @param {string[]} [options.filters] ids of selects: "filter-" and the parameter's name.
+   * @param {(failure: unknown) => void} options.onFailure called with failures of the whole page.
    */
   constructor(options) {
     this.#options = options;
@@ -65,11 +65,12 @@ export class Table {
   }
 
   /**
-   * Begin anew with a data version.
+   * Restart with a data version.
+   *
    * @param {import("./api.js").Session} session
    * @param {number} dataVersion
-   * @param {any} [page] the answer to `firstPage`, when it was asked for; taken when it has that version
-   * @returns {Promise<void>} when the first rows are there
+   * @param {any} [page] response of `firstPage`, used if it has that version.
+   * @returns {Promise<void>} resolves with the first rows
    */
   async start(session, dataVersion, page = null) {
     this.#session = session;
@@ -175,7 +176,7 @@ export class Table {
       const page = await this.#ask(this.#size, this.#offset, reading.signal);
       if (this.#pending === reading) this.#draw(page);
     } catch (error) {
-      if (this.#pending !== reading) return; // a newer question took its place
+      if (this.#pending !== reading) return; // replaced by a newer request
       if (rethrow) throw error;
       this.#fail(error);
     } finally {
@@ -244,7 +245,7 @@ export class Table {
     }
   }
 
-  // In a frame, the browser's own command prints the page around it, which stays so.
+  // In a frame, the browser's own command prints the surrounding page; this does not change.
   #printKey(event) {
     const isPrint = (event.ctrlKey || event.metaKey) && !event.shiftKey && !event.altKey && event.key === "p";
     if (!isPrint || window.parent !== window || byId("print").disabled) return;
@@ -252,7 +253,7 @@ export class Table {
     this.#print();
   }
 
-  // All rows of the present query, which paper shows in place of the page's: a sheet cannot be turned to the next ones.
+  // Print shows all rows of the current query, not just one page of them.
   async #readAll() {
     const size = PAGE_SIZES.at(-1);
     const [query, last] = [this.#query, Math.min(this.#total, MOST_PRINTED)];
@@ -310,8 +311,8 @@ export class Table {
     announce(reason);
   }
 
-  // The embed token goes in the body of a form, as `token`: the browser streams the answer to disk, and no address
-  // holds it. A filter by the token of an activity is called `asset` there, and fees are rows of their own.
+  // The form sends the embed token in its body as `token`: the browser streams the response to disk, and no address
+  // contains the token. There, the filter by an activity's token is `asset`, and fees are separate rows.
   #download() {
     const { token: asset, ...query } = this.#query;
     const fields = { ...query, fees: null, asset, dataVersion: this.#dataVersion, token: this.#session.token };
@@ -329,7 +330,7 @@ export class Table {
     this.#say("The download has started.");
   }
 
-  // A download loads nothing into its frame; what does load there is a refusal.
+  // A download loads nothing into its frame; a loaded document is an error response.
   #downloadRefused() {
     const address = byId("downloads").contentDocument?.location.href;
     if (address !== "about:blank") this.#say("The download was refused. Reload the report, then try again.");
@@ -344,7 +345,7 @@ export class Table {
 }
 
 /**
- * Ask for the first rows before it is known how to draw them: beside the summary, not after it.
+ * Request the first rows in parallel with the summary, before it is known how to draw them.
  * @param {import("./api.js").Session} session
  * @param {string} path
  * @param {string} sort

@@ -1,6 +1,6 @@
 /**
- * The page's theme, before anything is drawn: `?theme=light|dark`, else what the system prefers. A script of its own,
- * so that it can stand in the head and nothing flashes.
+ * Set the page's theme before anything is drawn: `?theme=light|dark`, or else the system's preference. As a separate
+ * script in the head it prevents flashes.
  */
 
 const asked = new URLSearchParams(location.search).get("theme");
@@ -9,7 +9,7 @@ const printing = matchMedia("print");
 
 function apply() {
   const dark = asked === "dark" || (asked !== "light" && prefersDark.matches);
-  const theme = dark && !printing.matches ? "dark" : "light"; // paper is white
+  const theme = dark && !printing.matches ? "dark" : "light"; // print is white
   if (document.documentElement.dataset.theme === theme) return;
   document.documentElement.dataset.theme = theme;
   document.dispatchEvent(new Event("themechange"));

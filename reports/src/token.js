@@ -1,9 +1,9 @@
-/** What the reports of a token share: its title and unit, who a holder is, and bars that compare holders. */
+/** Shared by the reports of a token: title, unit, identity of holders, and bars that compare holders. */
 
 import { toPixels } from "./decimal.js";
 import { el, explored, isolated, name } from "./dom.js";
 
-const OF_SECOND = 2; // a bar is full at so many times the second largest: else one large holder makes dots of all
+const OF_SECOND = 2; // times the second largest value fill a bar; otherwise one large holder makes all others dots
 
 const HOLDERS = { Burn: "burn address", Token: "token contract", Wallet: "tracked wallet" };
 
@@ -17,7 +17,7 @@ export const subtitleOf = (report, { networkDisplayName, explorer, ledgerId }) =
   explored(explorer, "address", ledgerId, "contract address"),
 ];
 
-/** @param {{decimals: number | null, symbol: string}} token @returns {string} what its quantities are in */
+/** @param {{decimals: number | null, symbol: string}} token @returns {string} unit of its quantities */
 export const unitOf = ({ decimals, symbol }) => (decimals === null ? "base units" : isolated(symbol));
 
 /**
@@ -33,7 +33,7 @@ export function holder(row, { explorer }) {
 }
 
 /**
- * Name the kind of a holder, unless its own name says it. A wallet that is not tracked has a name and no more.
+ * Return the kind of a holder, unless its own name shows it. An untracked wallet only has a name.
  * @param {{name: string | null, holderType?: string | null, walletTrackingStatus?: string | null}} row
  * @returns {string | null}
  */
@@ -44,9 +44,9 @@ export function kindOf({ name: called, holderType = null, walletTrackingStatus =
 }
 
 /**
- * Where the bars of a column are full.
- * @param {(string | null)[]} lengths plain decimals, the largest first, whatever their signs
- * @returns {number} not zero; below the first one, bars are cut
+ * Value of a full bar in a column.
+ * @param {(string | null)[]} lengths plain decimals, largest absolute value first
+ * @returns {number} not zero; bars of larger values are cut
  */
 export function fullAt(lengths) {
   const [first, second] = lengths.map((text) => Math.abs(toPixels(text)));

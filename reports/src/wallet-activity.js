@@ -1,4 +1,4 @@
-/** The wallet report: what a wallet is worth, how that came about, what it holds, and every movement. */
+/** The wallet report: value of a wallet, its history, holdings, and every movement. */
 
 import { byId, el, explored, figure, fill, isolated, name, press, valued } from "./dom.js";
 import { compact, count, day, exact, instant, percent, shortened, timeOfDay, trend } from "./format.js";
@@ -16,7 +16,7 @@ const PATH = "/embed/data/wallet-activity";
 const SORT = "-date";
 const FEES = { fees: "folded" };
 
-// The charts are most of the page's weight: they arrive while the numbers are asked for.
+// The charts are the largest part of the page: load them in parallel with the numbers.
 const chartsReady = import("./charts/wallet-charts.js");
 
 let summary = null;
@@ -64,7 +64,7 @@ function drawTop(collected) {
     moment: momentOf(asOf, isCurrent),
     asOf,
   });
-  drawIncomplete(collected ? missingHistory(summary) : null); // without anything the page says why instead
+  drawIncomplete(collected ? missingHistory(summary) : null); // without any data the page shows the reason instead
   drawStrip({ ...summary, explorer: wallet.explorer, price: collected ? holdings() : null });
   fill("flows-note", leftOut(summary));
   if (collected) drawKpis(...tiles());

@@ -1,1 +1,1 @@
-"""Tests of the HTTP service on a control store and a serving file made by hand."""
+"""Tests of the HTTP service, with a handmade control store and serving file."""

@@ -1,6 +1,6 @@
-"""Marts that the real dbt builds from raw rows, once: kept in `build/` by all that they are made from.
+"""Marts that the real dbt builds from raw rows, cached in `build/` by a hash of their sources.
 
-The parts of the tests that run at once share them.
+Parallel test processes share them.
 """
 
 import fcntl
@@ -22,7 +22,7 @@ Rows = dict[str, list[dict[str, Any]]]
 
 _CHECKOUT = Path(__file__).resolve().parents[2]
 _KEPT = _CHECKOUT / "build" / "test-world"
-# What the marts are made from, besides the packages of the lock file.
+# The sources of the marts, besides the packages of the lock file.
 _SOURCES = (
     "dbt_project",
     "pipelines",
@@ -36,10 +36,10 @@ _SOURCES = (
 
 @contextmanager
 def built_marts(fill: Callable[[Path], None]) -> Iterator[Path]:
-    """Give the marts over a warehouse; dbt builds them unless it has built the same before.
+    """Yield the marts of a warehouse; dbt builds them unless the cache already holds them.
 
     Args:
-        fill: makes the warehouse at a path.
+        fill: creates the warehouse at a path.
     """
     _KEPT.mkdir(parents=True, exist_ok=True)
     folder = _KEPT / _digest()
@@ -77,7 +77,7 @@ def insert_raw(warehouse: Path, rows: Mapping[str, Iterable[Mapping[str, Any]]])
 
 
 def rows_of(marts: Path, tables: Iterable[str]) -> Rows:
-    """Read tables of the marts; whole numbers of any size are int."""
+    """Read tables of the marts; integers of any size become `int`."""
     with duckdb.connect() as connection:
         connection.execute(f"attach '{marts}' as built (read_only)")
         return {table: _read(connection, table, contract()[table]) for table in tables}

@@ -1,4 +1,4 @@
-"""What the pipeline has of the example data before dbt: what a node said of the story that `tests.api.world` tells."""
+"""Raw rows of the example data before dbt: a node's replies for the story of `tests.api.world`."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
@@ -24,9 +24,9 @@ class Collected:
 
     Args:
         network: its name.
-        tenant_id: whom every reading is owed to.
+        tenant_id: the tenant that may see every reading.
         blocks: hash and naive UTC time of each block that is stored, by number.
-        tail: the first block of the tail.
+        tail: first block of the tail.
     """
 
     def __init__(self, network: str, tenant_id: str, blocks: Mapping[int, tuple[str, datetime]], tail: int) -> None:
@@ -44,7 +44,7 @@ class Collected:
             )
 
     def state(self, head: int, final: int) -> None:
-        """The node is well, and has archives."""
+        """Add the state of a healthy archive node."""
         name, time = self._blocks[head]
         self._add(
             "network_states",
@@ -61,7 +61,7 @@ class Collected:
         )
 
     def contract(self, address: str, status: str, symbol: str | None, decimals: int | None) -> None:
-        """What a contract says of itself."""
+        """Add a contract's metadata."""
         self._add(
             "token_metadata",
             token_address=address,
@@ -74,9 +74,9 @@ class Collected:
         )
 
     def collected(self, kind: str, address: str, ranges: Iterable[tuple[int, int]] = _RANGES) -> None:
-        """Everything of an address was collected; kinds are those of `raw.coverage`.
+        """Mark ranges of an address as fully collected; kinds are those of `raw.coverage`.
 
-        The first range was read a second time in full, the others by samples.
+        The second reading of the first range was complete; those of the other ranges were samples.
         """
         for number, (first, last) in enumerate(ranges):
             self._add(
@@ -100,7 +100,7 @@ class Collected:
             )
 
     def view(self, subject_key: int, window_keys: Iterable[int], native: str | None) -> None:
-        """The tracking windows of a subject, as blocks; the last is open."""
+        """Add the tracking windows of a subject, as blocks; the last window is open."""
         for key, (first, last) in zip(window_keys, _RANGES, strict=True):
             self._add(
                 "view_ranges",
@@ -115,7 +115,7 @@ class Collected:
     def transfer(
         self, block: int, number: int, token: str, sender: str, recipient: str, raw: int, *, position: int = 1
     ) -> None:
-        """A transfer event; its number is that of its transaction's hash, and its place among the block's events."""
+        """Add a transfer event; `number` numbers its transaction hash and is its log index in the block."""
         self._add(
             "token_transfers",
             **self._in(block),
@@ -130,7 +130,7 @@ class Collected:
         )
 
     def transaction(self, block: int, number: int, sender: str, recipient: str, value: int, fee: int) -> None:
-        """A transaction that succeeded."""
+        """Add a successful transaction."""
         self._add(
             "transactions",
             **self._in(block),
@@ -145,7 +145,7 @@ class Collected:
         )
 
     def balances(self, block: int, token: str, read: Mapping[str, int]) -> None:
-        """Balances that were read at the end of a block, by holder."""
+        """Add balances read at the end of a block, by holder."""
         for holder, raw in read.items():
             self._add(
                 "balance_observations",
@@ -159,7 +159,7 @@ class Collected:
             )
 
     def supply(self, block: int, token: str, raw: int) -> None:
-        """The total supply that was read at the end of a block."""
+        """Add the total supply read at the end of a block."""
         self._add(
             "supply_observations",
             **self._in(block),
@@ -170,14 +170,14 @@ class Collected:
         )
 
     def found(self, subject_key: int, holders: Iterable[str]) -> None:
-        """Holders whom no transfer names."""
+        """Add holders that appear in no transfer."""
         for holder in holders:
             self._add("found_holders", subject_key=subject_key, holder_address=holder, batch_id=_BATCH)
 
     def write(
         self, warehouse: Path, snapshot: ControlSnapshot, networks: Mapping[str, Network], subjects: Collection[int]
     ) -> None:
-        """Make the warehouse, of these subjects alone and without prices."""
+        """Create the warehouse with only these subjects and without prices."""
         shown = replace(
             snapshot,
             subjects=tuple(replace(one, pair_key=None) for one in snapshot.subjects if one.subject_key in subjects),

@@ -13,7 +13,7 @@ from tests.api.world import World, copy_world, make_world
 
 @pytest.fixture(scope="session")
 def template(tmp_path_factory: pytest.TempPathFactory) -> World:
-    """The world as made once; tests get copies, since making takes most of a second."""
+    """The world, created once per session; tests get copies because creating it takes almost a second."""
     made = make_world(tmp_path_factory.mktemp("world"))
     made.store.close()
     return made
@@ -21,7 +21,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 @pytest.fixture(scope="session")
 def valued_template(template: World, tmp_path_factory: pytest.TempPathFactory) -> World:
-    """The world with prices, as made once."""
+    """The world with prices, created once per session."""
     made = copy_world(template, tmp_path_factory.mktemp("valued"))
     publish_valued(made)
     made.store.close()
@@ -51,7 +51,7 @@ def client(world: World) -> Iterator[TestClient[Any]]:
 
 @pytest.fixture(scope="module")
 def unchanged(template: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """A world for the tests of a file that change nothing."""
+    """A world shared by the read-only tests of a file."""
     copied = copy_world(template, tmp_path_factory.mktemp("unchanged"))
     yield copied
     copied.store.close()

@@ -1,4 +1,4 @@
-"""The OpenAPI document of the routes: its operations, requests by its examples, and answers checked against it."""
+"""The OpenAPI document: its operations, requests made from its examples, and validation of responses against it."""
 
 import re
 import sqlite3
@@ -42,7 +42,7 @@ def check(schema: dict[str, Any], value: Any) -> None:
 
 
 def role_of(operation: Mapping[str, Any]) -> str | None:
-    """Return the role that an operation's description names; None where no API key is needed."""
+    """Return the role named by an operation's description; None if it needs no API key."""
     found = _ROLE.search(operation["description"])
     return found[1] if found else None
 
@@ -52,7 +52,7 @@ WRITES = [param for param in KEYED if param.values[1] != "get"]
 
 
 def example_path(path: str, operation: Mapping[str, Any], values: Mapping[str, str] | None = None) -> str:
-    """Return a path with the examples of its parameters, or with other values of them."""
+    """Return a path filled with the examples of its parameters; `values` override them."""
     examples = {one["name"]: one["example"] for one in operation["parameters"] if one["in"] == "path"}
     return path.format(**examples | dict(values or {}))
 
@@ -67,12 +67,12 @@ def example_query(operation: Mapping[str, Any]) -> dict[str, str]:
 
 
 def example_body(operation: Mapping[str, Any], media_type: str = media_types.JSON) -> Any:
-    """Return the example of an operation's body; None where it takes none of this media type."""
+    """Return the example of an operation's body; None if it takes no body of this media type."""
     content = operation.get("requestBody", {}).get("content", {})
     return content.get(media_type, {}).get("example")
 
 
-# Path values and body fields for writes whose plain example leaves the object as it is.
+# Other path values and body fields for writes, where the plain example would change nothing.
 _CHANGES: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
     "patch_priced_item": ({}, {"class": "Other"}),
     "put_token_tracking": ({}, {"trackingStatus": "disabled"}),
@@ -82,7 +82,7 @@ _CHANGES: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
 
 
 def ask(client: Any, path: str, method: str, operation: Mapping[str, Any], headers: Mapping[str, str]) -> Any:
-    """Send the example request of an operation; that of a write changes something."""
+    """Send the example request of an operation; a write changes something."""
     values, changes = _CHANGES.get(operation["operationId"], ({}, {}))
     body = example_body(operation)
     return client.request(
@@ -96,6 +96,6 @@ def ask(client: Any, path: str, method: str, operation: Mapping[str, Any], heade
 
 
 def stored(world: World) -> list[str]:
-    """Return all rows of the control store but those of the keys, which note when they were used."""
+    """Return all rows of the control store except API keys, which record their last use."""
     with sqlite3.connect(world.settings.data_dir / "control.db") as connection:
         return [line for line in connection.iterdump() if not line.startswith('INSERT INTO "api_keys"')]

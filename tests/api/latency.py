@@ -38,7 +38,7 @@ serve(settings, "127.0.0.1", int(sys.argv[3]))
 
 
 def publish_large(world: World) -> None:
-    """Publish a version whose first token has 100,000 more holders and whose wallet as many more activities."""
+    """Publish a version with 100,000 more holders of the first token and as many more activities of the wallet."""
     directory = world.settings.serving_dir
     path = directory / "marts-000000000002.duckdb"
     path.write_bytes((directory / "marts-000000000001.duckdb").read_bytes())
@@ -95,7 +95,7 @@ def publish_large(world: World) -> None:
 
 
 def _add_values(connection: duckdb.DuckDBPyConnection, world: World, token: int, wallet: int) -> None:
-    """Link the token to a pair with a step every second up to its newest block, and value everything."""
+    """Link the token to a pair with one price step per second up to the newest block, and value all rows."""
     link_small(world)
     keys = f"'{world.tenant_id}' as tenant_id, {SMALL_PAIR_KEY} as pair_key"
     connection.execute(
@@ -153,7 +153,7 @@ def _add_values(connection: duckdb.DuckDBPyConnection, world: World, token: int,
 
 
 def measure(requests: int) -> None:
-    """Print p50 and p99 of each path and the server's processor time per request, one client, one connection."""
+    """Print p50, p99 and the server's CPU time per request of each path, with one client and one connection."""
     with tempfile.TemporaryDirectory() as folder, closing(socket()) as free:
         world = make_world(Path(folder))
         publish_large(world)

@@ -1,6 +1,6 @@
-"""The example pair that a market prices: BTC/USD, Trade, from Kraken, guarded, with a discovery under way.
+"""The example market pair: BTC/USD, Trade, from Kraken, with guards and a running discovery.
 
-Of its prices 9.9 was accepted; 1000000.1 and 0.5 stand quarantined, and so does an inverse that no price can hold.
+Price 9.9 was accepted. Quarantined are 1000000.1, 0.5, and an inverse too large for a price.
 """
 
 from datetime import UTC, datetime
@@ -86,7 +86,7 @@ def add_market_pair(session: Session, principal: Principal) -> None:
 
 
 def stopped_rows(tenant_id: str) -> list[dict[str, Any]]:
-    """Return rows of the mart of source prices: those that guards stopped, one accepted, one never stopped."""
+    """Return rows of the mart of source prices: quarantined ones, an accepted one, and one that passed the guards."""
     base = {
         "tenant_id": tenant_id,
         "pair_key": MARKET_PAIR_KEY,

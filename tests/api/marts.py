@@ -1,6 +1,6 @@
-"""Serving files made by hand: tables as the marts' contract declares them, functions and views as dbt makes them.
+"""Handmade serving files: tables from the marts' contract, functions and views from the dbt project.
 
-Rows come from the tests, and so do those of the views that show values.
+Tests supply the rows, including those of the views that show values.
 """
 
 import json
@@ -29,7 +29,7 @@ _MODELS = {
     "token_holder_days": "",
 }
 VIEWS = tuple(_MODELS)
-"""Views that are made by their models, of tables and of each other; all others are tables here."""
+"""Views created from their dbt models; all other views are tables here."""
 
 
 @cache
@@ -55,14 +55,14 @@ def _declared(key: str) -> dict[str, dict[str, str]]:
 
 @cache
 def functions() -> str:
-    """Return the statements that make the functions of a marts file."""
+    """Return the statements that create the functions of a marts file."""
     (created,) = _rendered(["{{ create_mart_functions() }} {{ create_reconciliation_functions() }}"])
     return created.replace("marts_db.", "")
 
 
 @cache
 def views() -> str:
-    """Return the statements that make the views, from the models' own text."""
+    """Return the statements that create the views, from the models' SQL."""
     marts, bi = _PROJECT / "models" / "marts", _PROJECT / "models" / "bi"
     files = {f"marts.{name}": marts / f"{folder}{name}.sql" for name, folder in _MODELS.items()}
     files |= {f"bi.{file.stem.removeprefix('bi_')}": file for file in sorted(bi.glob("*.sql"))}
@@ -80,7 +80,7 @@ def _in_marts(name: str) -> str:
 
 
 def _rendered(texts: Iterable[str]) -> list[str]:
-    """Render texts with the project's macros, which are compiled once for all: that takes longer than the texts."""
+    """Render texts with the project's macros; compile the macros once, because that is the slow part."""
     files = ("exact_numbers", "ownership", "reconciliation", "values")
     macros = "".join((_PROJECT / "macros" / f"{name}.sql").read_text() for name in files)
     template = Environment().from_string(macros + _BETWEEN.join(texts))
@@ -89,9 +89,9 @@ def _rendered(texts: Iterable[str]) -> list[str]:
 
 @cache
 def _empty() -> bytes:
-    """A file with every table and view, and nothing in them: making them takes longer than most rows."""
+    """Create an empty file with every table and view, once: this takes longer than inserting most rows."""
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "empty.duckdb"  # a name of its own: `marts` is the schema's
+        path = Path(folder) / "empty.duckdb"  # `marts` is already the name of the schema
         with duckdb.connect(str(path)) as connection:
             connection.execute(functions())
             for table, columns in contract().items():
@@ -105,7 +105,7 @@ def _empty() -> bytes:
 def publish(
     directory: Path, version: int, rows: Mapping[str, Iterable[Mapping[str, Any]]], epoch: str = "first"
 ) -> Path:
-    """Write a version with these rows by table, and move the pointer to it."""
+    """Write a version with these rows by table, and point to it."""
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"marts-{version:012d}.duckdb"
     path.unlink(missing_ok=True)
@@ -116,7 +116,7 @@ def publish(
             columns = contract()[table]
             told = [{name: None if row[name] is None else str(row[name]) for name in row} for row in content]
             if told:
-                # In one statement: row by row, ten thousand rows take half a minute.
+                # One statement: ten thousand single inserts take half a minute.
                 lines = pa.Table.from_pylist(told, schema=pa.schema([(name, pa.string()) for name in columns]))
                 connection.register("lines", lines)
                 connection.execute(f"insert into marts.{table} select * from lines")
@@ -133,7 +133,7 @@ def publish(
 
 
 def _show_addresses(connection: duckdb.DuckDBPyConnection) -> None:
-    """Give every address of the rows the form in which answers show it."""
+    """Add the display form of every address in the rows."""
     columns = connection.execute(
         "select table_name, column_name from duckdb_columns() where schema_name = 'marts' and data_type = 'VARCHAR' "
         "and column_name like '%address' and table_name in (select table_name from duckdb_tables())"
@@ -152,7 +152,7 @@ def _show_addresses(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def _summarize_cap_tables(connection: duckdb.DuckDBPyConnection) -> None:
-    """Fill in the figures of each token's cap table."""
+    """Compute the figures of each token's cap table."""
     tokens = connection.execute(
         """select subject_key, total_supply_raw::varchar, total_supply_status, coalesce(opens_without_holders, false),
             (
@@ -195,7 +195,7 @@ def _summarize_cap_tables(connection: duckdb.DuckDBPyConnection) -> None:
 def _count_versions(
     connection: duckdb.DuckDBPyConnection, version: int, rows: Mapping[str, Iterable[Mapping[str, Any]]]
 ) -> None:
-    """Unless the rows say it: each version is a number of everybody, and what the node says is shown to everybody."""
+    """Add missing rows: every version is a data version of every tenant, and every tenant sees the node's head."""
     tenants = "select distinct tenant_id, network from (from marts.tokens union all by name from marts.wallets)"
     if "tenant_versions" not in rows:
         connection.execute(
@@ -212,7 +212,7 @@ def _count_versions(
 
 
 def count_holders(connection: duckdb.DuckDBPyConnection) -> None:
-    """Fill in what of balances made by hand follows from each and the one before it in its range."""
+    """Compute the columns of handmade balances that depend on the previous balance in the same range."""
     connection.execute(
         """update marts.balance_changes as changes
         set holder_change = counted.is_held::tinyint - coalesce(counted.was_held, false)::tinyint,
@@ -227,7 +227,7 @@ def count_holders(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def move_pointer(directory: Path, version: int, file: str) -> None:
-    """Name a version as the one in force, atomically."""
+    """Make a version current, atomically."""
     pointer = {"version": version, "file": file, "publishedAt": "2026-03-01T00:00:00Z"}
     temporary = directory / f"current.json.{version}"
     temporary.write_text(json.dumps(pointer))

@@ -1,7 +1,7 @@
-"""The pricing part of the example data: items, manual sources, what they support, and prices entered by hand.
+"""The pricing part of the example data: items, manual sources, supported pairs, and manual prices.
 
-`src_kraken` has a market list with BTC (its own code XXBT) and ETH in USD, and BTC in USDT that it lists no more; the
-list of `src_coinbase` could not be collected.
+The market list of `src_kraken` has BTC (code XXBT) and ETH in USD, and a delisted market BTC in USDT. The list of
+`src_coinbase` could not be collected.
 """
 
 from datetime import UTC, datetime
@@ -34,7 +34,7 @@ from tests.api.market_pair import MARKET_PAIR_KEY, SOURCE_ID
 MADE_AT = datetime(2026, 1, 15, tzinfo=UTC)
 NAV = "101.5"  # price of the linked pair in February 2026
 LINKED_PAIR_KEY = 1  # key of EXAMPLE_PAIR_ID: FUND1 in USD, NAV, from the first manual source
-LISTED_AT = datetime(2026, 2, 1, 0, 30, tzinfo=UTC).replace(tzinfo=None)  # as in the marts
+LISTED_AT = datetime(2026, 2, 1, 0, 30, tzinfo=UTC).replace(tzinfo=None)  # as the marts store it
 
 
 def add_pricing(session: Session, principal: Principal) -> None:

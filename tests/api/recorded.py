@@ -1,6 +1,6 @@
-"""Success examples of the OpenAPI document, recorded from answers of the tests: `api/http/examples.json`.
+"""Success examples of the OpenAPI document, recorded from responses in tests: `api/http/examples.json`.
 
-With RECORD_EXAMPLES in the environment (`make examples`) answers are recorded; without it they are compared.
+With RECORD_EXAMPLES in the environment (`make examples`) responses are recorded, otherwise compared.
 """
 
 import json
@@ -30,7 +30,7 @@ _CURSOR = re.compile(r'(?<="nextCursor":")[^"]+')
 
 
 def compare(operation_id: str, answer: Response, content: dict[str, Any]) -> None:
-    """Check that a recorded example is valid and has the parts of the answer; record the answer if that is wanted.
+    """Check that a recorded example is valid and has the response's shape; with RECORD_EXAMPLES, record it.
 
     Args:
         operation_id: id of the operation, or `PROBLEM`.
@@ -52,7 +52,7 @@ def compare(operation_id: str, answer: Response, content: dict[str, Any]) -> Non
 
 
 def _settled(text: str) -> str:
-    """Replace parts that differ from run to run."""
+    """Replace parts that differ between runs."""
     now = datetime.now(UTC)
 
     def instant(found: re.Match[str]) -> str:
@@ -64,7 +64,7 @@ def _settled(text: str) -> str:
 
 
 def _cut(media_type: str, text: str) -> Any:
-    """Return an answer with at most two rows in each list: a JSON value, or lines."""
+    """Return an answer, JSON value or lines, with at most two rows in each list."""
     if media_type in _JSON:
         return _cut_lists(json.loads(text))
     header = 1 if media_type == media_types.CSV else 0

@@ -1,7 +1,7 @@
-"""A token with 130 holders and a wallet with 90 activities over six weeks, worked out in plain Python.
+"""A token with 130 holders and a wallet with 90 activities over six weeks, computed in plain Python.
 
-Covered are blocks 100 to 60,000 and 66,000 to 300,000, 12 seconds each from 1 February on. The token has 6 decimals.
-Amounts, orders and readings come from a fixed seed; what reports show of them is worked out by the tests.
+Blocks 100 to 60,000 and 66,000 to 300,000 are covered, one every 12 seconds from 1 February. The token has 6 decimals.
+Amounts, orders and readings come from a fixed seed; the tests compute the expected contents of reports.
 """
 
 import random
@@ -29,7 +29,7 @@ PRICE_CHANGE = 100_000
 PRICES = {SMALL_PAIR_KEY: ("2.5", "3.000000000000000001"), ETHER_PAIR_KEY: ("3000", "3141.592653589793238462")}
 TOKEN_ADDRESS = "0x" + "a" * 40
 WALLET_ADDRESS = "0x" + "1" * 40
-ODD_ADDRESS = "0x" + "7" * 40  # an asset without a pair, nor known decimals
+ODD_ADDRESS = "0x" + "7" * 40  # an asset without a pair and without known decimals
 NAMES = {4: "Treasury", 9: "Cold & <b>warm</b>", 18: "=HYPERLINK(1)", 30: "Straße"}
 
 _random = random.Random(7)
@@ -37,7 +37,7 @@ _random = random.Random(7)
 
 @dataclass(frozen=True)
 class Step:
-    """A holder's balance after a block of a range; what the movements do not explain is an adjustment."""
+    """A holder's balance after a block of a range; an adjustment covers any difference from the movements."""
 
     first: int
     block: int
@@ -48,7 +48,7 @@ class Step:
 
 
 def holder(number: int) -> str:
-    """Return the address of a holder; their order is not that of the numbers."""
+    """Return the address of a holder; addresses sort in another order than numbers."""
     return f"0x{(number * 7919) % 104_729:08x}{number:032x}"
 
 
@@ -82,7 +82,7 @@ STEPS = {number: _steps(number) for number in range(1, 141)}
 
 
 def state_at(block: int) -> dict[int, int]:
-    """Return the known balances at a block, by holder, zero included; of the range that the block is in."""
+    """Return the known balances by holder, including zero, at a block, from the range that contains it."""
     first = next(first for first, last in RANGES if first <= block <= last)
     known: dict[int, int] = {}
     for number, steps in STEPS.items():
@@ -93,7 +93,7 @@ def state_at(block: int) -> dict[int, int]:
 
 
 def reconciliation_of(number: int, block: int) -> str:
-    """Return how a holder's balance at a block compares with the chain."""
+    """Return the reconciliation status of a holder's balance at a block."""
     steps = [step for step in STEPS[number] if step.block <= block]
     first = next(first for first, last in RANGES if first <= block <= last)
     if any(step.is_adjusted for step in steps):
@@ -105,7 +105,7 @@ def reconciliation_of(number: int, block: int) -> str:
 
 
 def link_unchecked(settings: Settings, store: ControlStore, key: str, report: Report, **params: str) -> str:
-    """Return a link without a check of its moments: an open page may meet one that is covered no more."""
+    """Return a link without checking its moments: on an open page, a moment may no longer be covered."""
     with store.read() as session:
         signer = TokenSigner(service_secrets.get(session, service_secrets.EMBED_SIGNING_KEY))
         principal = access.authenticate(session, key)
@@ -317,7 +317,7 @@ HELD = {"native": 25 * 10**17, TOKEN_ADDRESS: 1_500_001, ODD_ADDRESS: 12}
 
 
 def value_of_activity(activity: dict[str, Any]) -> str | None:
-    """Return what an activity was worth at its time."""
+    """Return the value of an activity at its time."""
     pair = PAIRS.get(activity["token_address"])
     return value_of(activity["amount"], price_at(pair, time_of(activity["block_number"]))) if pair else None
 

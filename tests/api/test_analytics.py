@@ -1,4 +1,4 @@
-"""Activities, cap tables and balances: filters, order, moments, coverage, exact numbers."""
+"""Activities, cap tables and balances: filters, sort order, moments, coverage and exact numbers."""
 
 import json
 import time
@@ -125,7 +125,9 @@ def test_activities_are_filtered(client: TestClient[Any], query: str, blocks: li
         (f"from={stamp(10)}&to={stamp(20)}", [(stamp(10), stamp(20), "BeforeTracking")]),
     ],
 )
-def test_coverage_of_the_range_asked_for(client: TestClient[Any], query: str, gaps: list[tuple[str, str, str]]) -> None:
+def test_coverage_is_that_of_the_requested_range(
+    client: TestClient[Any], query: str, gaps: list[tuple[str, str, str]]
+) -> None:
     coverage = client.get(f"{TOKEN}/activities?{query}").json()["coverage"]
     assert [(gap["from"], gap["to"], gap["reason"]) for gap in coverage["gaps"]] == gaps
     assert coverage["complete"] == (not gaps)
@@ -180,7 +182,7 @@ def test_golden_amounts_are_exact(client: TestClient[Any], token_id: str, decima
 
 
 @pytest.mark.parametrize("sort", ["date", "-date"])
-def test_least_amounts_are_compared_exactly(client: TestClient[Any], sort: str) -> None:
+def test_minimum_amount_filter_is_exact(client: TestClient[Any], sort: str) -> None:
     for raw in GOLDEN[1:]:
         for minimum, expected in ((raw, True), (raw + 1, False)):
             query = f"minAmount={text_of(minimum, 18)}&sort={sort}"
@@ -270,7 +272,7 @@ def test_concentration_of_the_past(client: TestClient[Any]) -> None:
 
 
 def changed_world(world: World, changes: Callable[[dict[str, Any]], None], *tables: str) -> None:
-    """Publish the example rows, those of the example token and wallet changed."""
+    """Publish the example rows with changed rows of the example token and wallet."""
     rows, keys = marts_rows(world), {world.subject_keys[EXAMPLE_TOKEN_ID], world.subject_keys[EXAMPLE_WALLET_ID]}
     for table in tables:
         for row in rows[table]:
@@ -279,8 +281,8 @@ def changed_world(world: World, changes: Callable[[dict[str, Any]], None], *tabl
     publish(world.settings.serving_dir, 1, rows)
 
 
-def test_holdings_are_complete_at_the_moment_asked_about(world: World) -> None:
-    """The earlier range reaches back to the first block; since the gap after it something may have come unseen."""
+def test_holdings_are_complete_only_if_the_range_starts_at_block_one(world: World) -> None:
+    """The earlier range starts at the first block; after the gap, unseen holdings are possible."""
 
     def begin_at_first(row: dict[str, Any]) -> None:
         for name in ("from_block", "range_from_block"):
@@ -297,8 +299,8 @@ MOMENTS = ("?asOf=block:150", "?asOf=block:305", "")
 
 
 @pytest.mark.parametrize("opened_by", ["Observed", "Creation"])
-def test_holders_are_complete_at_the_moment_asked_about(world: World, opened_by: str) -> None:
-    """The view begins before anybody held anything, read or not; then all of the supply is somebody's."""
+def test_holders_are_complete_if_supply_was_zero_before_the_range(world: World, opened_by: str) -> None:
+    """Supply is zero before the range, observed or derived, so the known holders account for all of it."""
 
     rows = marts_rows(world)
     opening = next(
@@ -316,13 +318,13 @@ def test_holders_are_complete_at_the_moment_asked_about(world: World, opened_by:
     publish(world.settings.serving_dir, 1, rows)
     with world.client() as client:
         tables = [client.get(f"{TOKEN}/cap-table?asOf=block:{block}").json() for block in (150, 305)]
-    # Of neither moment is anything unattributed; before the earlier range somebody may have held something.
+    # Unattributed supply is zero at both moments, but the earlier range may lack older holders.
     assert [table["unattributed"]["quantityRaw"] for table in tables] == ["0", "0"]
     assert [table["holdersStatus"] for table in tables] == ["HoldersUnknown", "Complete"]
     assert [table["holderCountStatus"] for table in tables] == ["LowerBound", "Counted"]
 
 
-def test_an_excess_over_the_supply_has_a_status_of_its_own(world: World) -> None:
+def test_holdings_above_the_supply_have_their_own_status(world: World) -> None:
     def understate(row: dict[str, Any]) -> None:
         if row["range_from_block"] == 251:
             row |= {"total_supply_raw": 100, "total_supply": "100"}
@@ -346,7 +348,7 @@ def test_an_excess_over_the_supply_has_a_status_of_its_own(world: World) -> None
 
 
 @pytest.mark.parametrize("number", [10**18 * 9 + 10**18, 2**63, 10**19, 10**60, int("9" * 4_000)])
-def test_blocks_beyond_every_chain_are_refused_whatever_their_digits(client: TestClient[Any], number: int) -> None:
+def test_block_numbers_beyond_any_chain_are_refused(client: TestClient[Any], number: int) -> None:
     for url in (f"{TOKEN}/cap-table", f"{WALLET}/balances"):
         found = problem(client.get(url, params={"asOf": f"block:{number}"}), 422, "invalid-parameter")
         assert [(error["parameter"], error["code"]) for error in found["errors"]] == [("asOf", "out-of-range")]
@@ -366,7 +368,7 @@ def test_blocks_beyond_every_chain_are_refused_whatever_their_digits(client: Tes
         ("2030-01-01T00:00:00Z", 400, None),
     ],
 )
-def test_moments_that_are_not_covered(
+def test_uncovered_moments_are_refused(
     client: TestClient[Any], moment: str, before: int | None, after: int | None
 ) -> None:
     for url in (f"{TOKEN}/cap-table", f"{WALLET}/balances"):
@@ -422,7 +424,7 @@ def series(answer: dict[str, Any]) -> Iterator[tuple[str, list[tuple[str, str | 
 def test_history_by_the_hour(client: TestClient[Any]) -> None:
     query = "from=2026-01-31T23:00:00Z&to=2026-02-01T03:00:00Z&interval=1h"
     answer = client.get(f"{WALLET}/balances?{query}").json()
-    # The newest covered block, 400, is at 01:00:00: the hour from 00:00 is over, the one from 01:00 has begun.
+    # The newest covered block, 400, is at 01:00:00: the hour from 00:00 is over, the hour from 01:00 has begun.
     hours = [f"{day}T{hour}:00:00Z" for day, hour in (("2026-01-31", 23), ("2026-02-01", "00"), ("2026-02-01", "01"))]
     assert dict(series(answer))["ETH"] == [
         (hours[0], None, False),
@@ -449,7 +451,7 @@ def test_history_is_not_carried_across_a_gap(client: TestClient[Any]) -> None:
 
 
 def reading(world: World, subject_id: str, token: str, holder: str, **values: Any) -> dict[str, Any]:
-    """A row of balance_changes as the contract has it: `values` are first, block, raw, and which flags are true."""
+    """Return a row of balance_changes as the contract declares it; `flags` names the columns that are true."""
     return {
         "tenant_id": world.tenant_id,
         "subject_key": world.subject_keys[subject_id],
@@ -496,12 +498,12 @@ _HISTORY = {
 def test_reconciliation_of_the_past(
     world: World, block: int, expected: dict[str, tuple[str, int | None] | None]
 ) -> None:
-    """Of a token by holder, and of a wallet by asset: the same rows, the same rule."""
+    """The rule is the same for a token's holders and a wallet's assets."""
     _check_past(world, block, expected, "Standard")
 
 
 @pytest.mark.parametrize("behaviour", ["NonConforming", None])
-def test_a_reading_of_what_is_not_standard_confirms_its_own_block(world: World, behaviour: str | None) -> None:
+def test_reading_of_non_standard_token_confirms_only_its_own_block(world: World, behaviour: str | None) -> None:
     expected: dict[str, tuple[str, int | None] | None] = {"h2": ("Unchecked", 99), "h3": ("Unchecked", None)}
     _check_past(world, 129, expected | {"h1": ("Unchecked", 99)}, behaviour)
     _check_past(world, 130, expected | {"h1": ("Reconciled", 130)}, behaviour)
@@ -511,7 +513,7 @@ def test_a_reading_of_what_is_not_standard_confirms_its_own_block(world: World, 
 def _check_past(
     world: World, block: int, expected: dict[str, tuple[str, int | None] | None], behaviour: str | None
 ) -> None:
-    """Hold what is said of the history at a block against what is expected of each holder."""
+    """Compare each holder's reconciliation status at a block with the expected one, for token and wallet."""
     rows = marts_rows(world)
     rows["balance_changes"] = [
         reading(world, subject, *pair(name), first=first, block=at, raw=raw, flags=flags.split())
@@ -550,7 +552,7 @@ def test_checked_blocks_of_now(client: TestClient[Any]) -> None:
         assert {row["checkedBlockNumber"] for row in rows_of(client, f"{TOKEN}/cap-table{query}")} == {400}
         assert {row["openedBy"] for row in rows_of(client, f"{TOKEN}/cap-table{query}")} == {"Observed"}
     positions = client.get(f"{WALLET}/balances").json()["current"]
-    # The strange token was read once, and what it opened with follows from that: nothing checks it.
+    # The strange token was read only once; its opening balance is derived from that reading, hence unchecked.
     assert {row["token"]["symbol"]: (row["checkedBlockNumber"], row["openedBy"]) for row in positions} == {
         "ETH": (400, "Observed"),
         None: (None, "Derived"),
@@ -612,7 +614,7 @@ def test_internal_transfers_and_failures(world: World) -> None:
         assert failed["traceIndex"] is None
 
 
-def test_times_of_the_marts_are_utc_whatever_the_clock_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_times_of_the_marts_are_utc_in_any_time_zone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     time.tzset()
     try:
@@ -623,7 +625,7 @@ def test_times_of_the_marts_are_utc_whatever_the_clock_of_the_machine(monkeypatc
         time.tzset()
 
 
-def test_histories_that_cannot_be(client: TestClient[Any]) -> None:
+def test_invalid_balance_history_requests_are_refused(client: TestClient[Any]) -> None:
     found = problem(client.get(f"{WALLET}/balances?from=2000-01-01&interval=1h"), 422, "invalid-parameter")
     assert found["errors"][0]["code"] == "too-many-intervals"
     both = problem(client.get(f"{WALLET}/balances?asOf=block:150&interval=1h"), 422, "invalid-parameter")
@@ -631,5 +633,5 @@ def test_histories_that_cannot_be(client: TestClient[Any]) -> None:
     problem(client.get(f"{WALLET}/balances?interval=2h"), 422, "invalid-parameter")
 
 
-def test_the_zero_address_is_shown_as_it_is(client: TestClient[Any]) -> None:
+def test_zero_address_is_shown_unchanged(client: TestClient[Any]) -> None:
     assert rows_of(client, f"{TOKEN}/activities?type=Mint")[0]["fromWallet"] == ZERO

@@ -1,4 +1,4 @@
-"""The API guide: every command works on the example world, and returns the answer that the page shows."""
+"""The API guide: every command works on the example world and returns the response shown on the page."""
 
 import json
 import re
@@ -18,17 +18,17 @@ GUIDE = (CHECKOUT / "docs" / "reference" / "api-guide.md").read_text()
 EXAMPLES = re.findall(r"^```sh\n(curl .+?)^```\n\n^```(json|http|csv)\n(.+?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
 
 
-def test_every_command_is_an_example_with_its_answer() -> None:
+def test_every_command_has_an_example_response() -> None:
     assert len(EXAMPLES) == GUIDE.count("\ncurl ")
 
 
 @pytest.fixture
 def world(world: World) -> World:
-    """The example world with the rate limit of an installation, which the guide shows."""
+    """The example world with the default rate limit, as shown in the guide."""
     return replace(world, settings=replace(world.settings, rate_limit_per_minute=3000))
 
 
-def test_every_example_returns_the_answer_that_the_guide_shows(world: World, client: TestClient[Any]) -> None:
+def test_every_example_returns_the_response_of_the_guide(world: World, client: TestClient[Any]) -> None:
     variables = {
         "LM": "",
         "KEY": world.keys["admin"],
@@ -74,7 +74,7 @@ def run(client: TestClient[Any], command: str, variables: dict[str, str]) -> htt
 
 
 def taken_from(answer: httpx.Response) -> dict[str, str]:
-    """Return the variables that later commands take from an answer."""
+    """Return the variables that later commands take from a response."""
     found = answer.json() if answer.headers.get("content-type") == "application/json" and answer.content else {}
     taken = {
         "CURSOR": found.get("page", {}).get("nextCursor"),
@@ -85,12 +85,12 @@ def taken_from(answer: httpx.Response) -> dict[str, str]:
 
 
 def matches(shown: str, text: str) -> bool:
-    """Say whether a text is as shown, where `…` stands for any."""
+    """Return whether a text equals the shown one; `…` matches any text."""
     return re.fullmatch(re.escape(shown).replace("…", ".*"), text) is not None
 
 
 def assert_shows(shown: Any, found: Any, place: str) -> None:
-    """Check that an answer has everything that is shown of it: properties may be left out, and rows at the end."""
+    """Check a response against the guide, which may omit properties and trailing rows."""
     if isinstance(shown, dict):
         for name, value in shown.items():
             assert name in found, f"{place}: {name}"

@@ -1,4 +1,4 @@
-"""Attestations: asked for, refused, watched, cancelled, and what was attested as lists show it."""
+"""Attestations over HTTP: requests, refusals, progress, cancelling, and lists of records."""
 
 from datetime import datetime
 from typing import Any
@@ -65,7 +65,7 @@ def record(world: World, subject_id: str, number: int, block: int, **values: Any
 
 @pytest.fixture
 def attested(world: World, client: TestClient[Any]) -> TestClient[Any]:
-    """A client of a version with records: of block 160 one that is superseded and one that stands, and of others."""
+    """A client of a version with attestation records; block 160 has a superseded and a valid one."""
     superseded = {"is_superseded": True, "superseded_by": "NewHolder", "is_automatic": True}
     rows = [
         record(world, EXAMPLE_TOKEN_ID, 1, 160, **superseded),
@@ -80,7 +80,7 @@ def attested(world: World, client: TestClient[Any]) -> TestClient[Any]:
 
 
 @pytest.mark.parametrize("path", [TOKEN, WALLET])
-def test_one_is_stored_as_asked(client: TestClient[Any], path: str) -> None:
+def test_attestation_is_stored_as_requested(client: TestClient[Any], path: str) -> None:
     before = utc_now()
     answer = client.post(path, json={"asOf": "2026-02-01T02:10:00+02:00"})
     assert answer.status_code == 202, answer.text
@@ -121,14 +121,14 @@ def test_one_is_stored_as_asked(client: TestClient[Any], path: str) -> None:
         ("2020-01-01", 409, "not-covered"),
     ],
 )
-def test_moments_that_cannot_be_attested(client: TestClient[Any], as_of: str | None, status: int, code: str) -> None:
+def test_invalid_moments_are_refused(client: TestClient[Any], as_of: str | None, status: int, code: str) -> None:
     for path in (TOKEN, WALLET):
         for body in ({"asOf": as_of}, {"asOf": as_of, "dryRun": True}):
             found = problem(client.post(path, json=body), status, code)
             assert [error["pointer"] for error in found["errors"]] == ["/asOf"]
 
 
-def test_what_is_not_covered_says_what_is(client: TestClient[Any]) -> None:
+def test_uncovered_moment_names_the_covered_neighbours_and_gaps(client: TestClient[Any]) -> None:
     found = problem(client.post(TOKEN, json={"asOf": time_of(225).isoformat()}), 409, "not-covered")
     assert time_of(100) < datetime.fromisoformat(found["before"]) < time_of(225)
     assert datetime.fromisoformat(found["after"]) == time_of(251)
@@ -144,7 +144,7 @@ def test_what_is_not_covered_says_what_is(client: TestClient[Any]) -> None:
     problem(client.post(f"/v1/tokens/{NFT_TOKEN_ID}/attestations", json={"asOf": "block:150"}), 409, "not-fungible")
 
 
-def test_without_archive_there_is_none(world: World, client: TestClient[Any]) -> None:
+def test_node_without_archive_refuses_attestation(world: World, client: TestClient[Any]) -> None:
     rows = marts_rows(world)
     networks = [{**row, "has_archive": False} for row in rows["networks"]]
     publish(world.settings.serving_dir, 2, rows | {"networks": networks})
@@ -154,7 +154,7 @@ def test_without_archive_there_is_none(world: World, client: TestClient[Any]) ->
             assert [error["pointer"] for error in found["errors"]] == ["/asOf"]
 
 
-def test_the_same_moment_again_answers_the_one_under_way(world: World, client: TestClient[Any]) -> None:
+def test_same_moment_again_returns_the_running_attestation(world: World, client: TestClient[Any]) -> None:
     first = client.post(TOKEN, json={"asOf": "block:120"}).json()
     assert client.post(TOKEN, json={"asOf": "block:120"}).json() == first
     report(world, first["id"], status=Status.RUNNING, to_block=120, progress_done=1, progress_total=3)
@@ -167,7 +167,7 @@ def test_the_same_moment_again_answers_the_one_under_way(world: World, client: T
 
 
 @pytest.mark.parametrize("status", [Status.FAILED, Status.SUCCEEDED])
-def test_one_without_a_record_that_stands_is_asked_for_anew(
+def test_moment_without_valid_record_creates_a_new_attestation(
     world: World, attested: TestClient[Any], status: Status
 ) -> None:
     first = attested.post(TOKEN, json={"asOf": "block:121"}).json()
@@ -175,7 +175,7 @@ def test_one_without_a_record_that_stands_is_asked_for_anew(
     assert attested.post(TOKEN, json={"asOf": "block:121"}).json()["id"] != first["id"]
 
 
-def test_one_whose_record_stands_is_answered(world: World, attested: TestClient[Any]) -> None:
+def test_moment_with_valid_record_returns_the_existing_attestation(world: World, attested: TestClient[Any]) -> None:
     for block in (160, 120):
         first = attested.post(TOKEN, json={"asOf": f"block:{block}"}).json()
         report(world, first["id"], status=Status.SUCCEEDED, to_block=block, result={"attestationNumber": 3})
@@ -183,7 +183,7 @@ def test_one_whose_record_stands_is_answered(world: World, attested: TestClient[
         assert (again["id"], again["status"], again["attestationNumber"]) == (first["id"], "Succeeded", 3)
 
 
-def test_records_are_listed_the_newest_block_first(attested: TestClient[Any]) -> None:
+def test_records_are_listed_newest_block_first(attested: TestClient[Any]) -> None:
     answer = attested.get(TOKEN)
     records = answer.json()["data"]
     assert [(one["blockNumber"], one["number"]) for one in records] == [(300, 4), (160, 3), (160, 1), (120, 2)]
@@ -230,7 +230,7 @@ def test_watching_and_cancelling(world: World, client: TestClient[Any], path: st
     problem(client.delete(one), 409, "operation-finished")
 
 
-def test_a_dry_run_tells_what_would_be_asked_and_stores_nothing(world: World, client: TestClient[Any]) -> None:
+def test_dry_run_returns_the_estimate_and_stores_nothing(world: World, client: TestClient[Any]) -> None:
     before = client.get("/v1/audit-events").json()
     unknown = client.post(TOKEN, json={"asOf": "block:120", "dryRun": True})
     assert unknown.status_code == 200
@@ -253,18 +253,18 @@ def test_a_dry_run_tells_what_would_be_asked_and_stores_nothing(world: World, cl
         "maxRequestsPerDay": 5000,
     }
     assert client.get("/v1/audit-events").json() == before
-    # The dry run has not used up the key.
+    # The dry run did not consume the idempotency key.
     made = client.post(TOKEN, json={"asOf": "block:120"}, headers={"Idempotency-Key": "a-1"})
     assert made.status_code == 202
 
 
-def test_a_dry_run_where_nothing_was_held(world: World, client: TestClient[Any]) -> None:
+def test_dry_run_without_holders(world: World, client: TestClient[Any]) -> None:
     publish(world.settings.serving_dir, 2, marts_rows(world) | {"balance_changes": []})
     for path, readings in ((WALLET, 0), (TOKEN, 1)):
         assert client.post(path, json={"asOf": "block:120", "dryRun": True}).json()["readings"] == readings
 
 
-def test_one_is_found_under_its_own_subject_alone(client: TestClient[Any]) -> None:
+def test_attestation_is_found_only_under_its_own_subject(client: TestClient[Any]) -> None:
     for path in (f"{TOKEN}/{EXAMPLE_WALLET_ATTESTATION_ID}", f"{WALLET}/{EXAMPLE_TOKEN_ATTESTATION_ID}"):
         problem(client.get(path), 404, "operation-not-found")
         problem(client.delete(path), 404, "operation-not-found")

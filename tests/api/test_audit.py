@@ -1,4 +1,4 @@
-"""The audit over HTTP: every write of the interface, its filters, pages and tables."""
+"""The audit over HTTP: one event for every write, filters, pages and tables."""
 
 from typing import Any
 
@@ -83,7 +83,7 @@ def test_every_write_leaves_one_event(
     assert event["actor"] == world.principals[role].key_id
     assert event["requestId"] == answer.headers["x-request-id"]
     if not operation["operationId"].startswith(("remove_ledger", "remove_priced_item", "put_embed", "revoke_")):
-        # Those name the object by its name, or not at all.
+        # These paths name the object by name, or not at all.
         assert event["objectId"] in example_path(path, operation) + answer.text
     assert (event["before"] is None) <= (event["after"] is not None)
     assert event["before"] != event["after"]
@@ -110,7 +110,7 @@ def test_an_event_names_its_request(world: World, client: TestClient[Any]) -> No
     assert third["actor"] == world.principals["operator"].key_id
 
 
-def test_what_fails_or_is_replayed_leaves_no_event(client: TestClient[Any]) -> None:
+def test_failed_and_replayed_writes_leave_no_event(client: TestClient[Any]) -> None:
     body = {"ledger": EXAMPLE_LEDGER, "symbol": "DAI", "ledgerId": ADDRESS}
     client.post("/v1/tokens", json=body, headers={"Idempotency-Key": "k"})
     before = client.get(PATH).json()["data"]
@@ -141,7 +141,7 @@ def test_filters(world: World, client: TestClient[Any]) -> None:
     problem(client.get(f"{PATH}?actor=cli"), 400, "unknown-parameter")
 
 
-def test_a_table_changes_with_an_event_that_changes_no_configuration(world: World, client: TestClient[Any]) -> None:
+def test_table_etag_changes_with_an_event_that_changes_no_configuration(world: World, client: TestClient[Any]) -> None:
     etag = client.get(PATH, headers={"Accept": "text/csv"}).headers["etag"]
     known = {"Accept": "text/csv", "If-None-Match": etag}
     assert client.get(PATH, headers=known).status_code == 304
@@ -150,7 +150,7 @@ def test_a_table_changes_with_an_event_that_changes_no_configuration(world: Worl
     assert client.get(PATH, headers=known).status_code == 200
 
 
-def test_it_shows_a_tenants_own_events_and_no_secret(world: World, client: TestClient[Any]) -> None:
+def test_audit_shows_only_own_events_and_no_secret(world: World, client: TestClient[Any]) -> None:
     with world.client("foreign") as foreign:
         theirs = foreign.get(PATH).json()["data"]
         assert {event["action"] for event in theirs} == {"key.create", "ledger.create"}
@@ -159,7 +159,7 @@ def test_it_shows_a_tenants_own_events_and_no_secret(world: World, client: TestC
     assert world.keys["admin"].rpartition("_")[2] not in client.get(PATH).text
 
 
-def test_a_ledgers_event(client: TestClient[Any]) -> None:
+def test_event_of_a_ledger(client: TestClient[Any]) -> None:
     client.delete(f"/v1/networks/ledgers/{EXAMPLE_UNUSED_LEDGER}")
     (event,) = newest(client, 1)
     assert (event["objectKind"], event["after"]) == ("ledger", None)

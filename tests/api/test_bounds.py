@@ -1,4 +1,4 @@
-"""Bounds and patterns of the document against the rules: each value is tried at both."""
+"""Bounds and patterns of the OpenAPI document against the validation rules: both judge each value alike."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -43,7 +43,7 @@ LINES = [
     "\ufeffa",
 ]
 INSTANTS = ["2026-01-31", "2026-01-31T12:00", "2026-01-31T12:00:00.123456789+01:00", "2026-1-1", "2026-01-31 12:00"]
-# The calendar's own rules, of the year 0 too.
+# The rules of the calendar, including year 0.
 INSTANTS += [f"{year}-02-29" for year in ("2024", "2026", "2000", "1900", "0004", "0000")]
 INSTANTS += [
     "2026-04-31",
@@ -119,11 +119,11 @@ def _price(value: Any) -> str:
         (of_body("ManualPriceCreate", "price"), NUMBERS, _price),
     ],
 )
-def test_document_and_rules_take_the_same_values(
+def test_document_and_rules_accept_the_same_values(
     schema: dict[str, Any], values: list[Any], read: Callable[[Any], object]
 ) -> None:
     found = {value: (is_valid(schema, value), is_taken(partial(read, value), Invalid, ApiError)) for value in values}
-    # The validator's `$` fits before a line's end, too; that of browsers does not.
+    # `$` of the Python validator also matches before a final newline; `$` of browsers does not.
     assert [value for value, (valid, taken) in found.items() if valid != taken and not str(value).endswith("\n")] == []
     assert {taken for _, taken in found.values()} == {True, False}
 
@@ -135,7 +135,7 @@ def test_the_largest_multiplier() -> None:
         assert is_valid(schema, number) == taken == (number == 1_000_000)
 
 
-def test_moment_that_fits_no_pattern_is_unparseable() -> None:
+def test_moment_that_matches_no_pattern_cannot_be_parsed() -> None:
     for text in MOMENTS:
         if not is_valid(of_query("/v1/tokens/{tokenId}/cap-table", "asOf"), text):
             assert not is_taken(partial(read_moment, text, NOW), Unparseable)

@@ -1,4 +1,4 @@
-"""Holders new, gone and changed between two moments: kinds, exact differences, order, pages, moments, coverage."""
+"""New, gone and changed holders between two moments: kinds, differences, order, pages, moments, coverage."""
 
 import csv
 from typing import Any
@@ -44,7 +44,7 @@ def differences(answer: dict[str, Any]) -> list[tuple[str, str, str | None]]:
         ("block:100", "block:150", [*[("h1", "Changed", "-30"), ("h2", "Changed", "30")], ("h3", "New", "10")], (2, 3),
          (150, 160)),
         ("block:300", "block:300", [], (3, 3), (160, 160)),
-        # From one range to another: what h4 had in the first one is not known.
+        # From one range to another: the balance of h4 in the first range is unknown.
         ("block:200", "block:260", [("h1", "Changed", "-10"), ("h3", "Changed", "10")], (3, 3), (160, 160)),
         (
             "block:200",
@@ -129,7 +129,7 @@ def test_a_row(client: TestClient[Any]) -> None:
     }
 
 
-def test_what_is_not_known_afterwards(world: World) -> None:
+def test_balance_is_unknown_after_a_range_without_the_holder(world: World) -> None:
     """A balance is not carried from one range into the next."""
     rows = marts_rows(world)
     rows["balance_changes"] = [
@@ -176,7 +176,7 @@ def test_order_filter_and_pages(client: TestClient[Any], query: str, expected: l
 
 
 def test_amounts_are_exact(world: World) -> None:
-    """The largest amounts, 77 decimals; the sizes that decide the order differ in their last digit alone."""
+    """The largest amounts with 77 decimals, which differ only in the last digit, sort correctly."""
     largest = 2**256 - 1
     known = [
         ("h1", 99, largest), ("h1", 120, 0),
@@ -218,7 +218,7 @@ def test_amounts_are_exact(world: World) -> None:
         ("from=block:140&to=block:260", (140, 260), [(stamp(200), stamp(251), "TrackingDisabled")]),
     ],
 )  # fmt: skip
-def test_moments_and_what_lies_between(
+def test_moments_and_the_gaps_between_them(
     client: TestClient[Any], query: str, blocks: tuple[int, int] | None, gaps: list[tuple[str, str, str]]
 ) -> None:
     answer = client.get(f"{CHANGES}?{query}")
@@ -241,7 +241,7 @@ def test_moments_and_what_lies_between(
         ("from=2026-02-01", "from", 400, None),
     ],
 )
-def test_moments_that_are_not_covered(
+def test_uncovered_moments_are_refused(
     client: TestClient[Any], query: str, parameter: str, before: int | None, after: int | None
 ) -> None:
     found = problem(client.get(f"{CHANGES}?{query}"), 409, "not-covered")
@@ -259,18 +259,18 @@ def test_moments_that_are_not_covered(
         ("from=block:100&change=Same", "change"),
     ],
 )
-def test_what_cannot_be_asked(client: TestClient[Any], query: str, parameter: str) -> None:
+def test_invalid_parameters_are_named(client: TestClient[Any], query: str, parameter: str) -> None:
     found = problem(client.get(f"{CHANGES}?{query}"), 422, "invalid-parameter")
     assert [error["parameter"] for error in found["errors"]] == [parameter]
 
 
 @pytest.mark.parametrize(("query", "parameter"), [("from=tomorrow", "from"), ("from=block:100&to=block:x", "to")])
-def test_what_is_no_moment(client: TestClient[Any], query: str, parameter: str) -> None:
+def test_malformed_moments_are_named(client: TestClient[Any], query: str, parameter: str) -> None:
     found = problem(client.get(f"{CHANGES}?{query}"), 400, "malformed-parameter")
     assert [error["parameter"] for error in found["errors"]] == [parameter]
 
 
-def test_nothing_is_collected(client: TestClient[Any]) -> None:
+def test_token_without_collected_data_is_not_covered(client: TestClient[Any]) -> None:
     found = problem(client.get(f"/v1/tokens/{FRESH_TOKEN_ID}/cap-table/changes?from=block:100"), 409, "not-covered")
     assert (found["before"], found["after"]) == (None, None)
 

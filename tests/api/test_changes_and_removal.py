@@ -1,4 +1,4 @@
-"""Tokens, wallets and ledgers are changed and removed."""
+"""Updates and removal of tokens, wallets and ledgers."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ SUBJECTS = [("token", TOKEN), ("wallet", WALLET)]
 
 
 @pytest.mark.parametrize(("kind", "path"), SUBJECTS)
-def test_a_change_keeps_what_is_left_out_and_null_clears(client: TestClient[Any], kind: str, path: str) -> None:
+def test_patch_keeps_omitted_fields_and_null_clears_a_field(client: TestClient[Any], kind: str, path: str) -> None:
     before = client.get(path).json()
     answer = client.patch(path, json={"name": "Digital dollar"})
     assert answer.status_code == 200
@@ -38,7 +38,7 @@ def test_a_change_keeps_what_is_left_out_and_null_clears(client: TestClient[Any]
     assert [row["externalId"] for row in listed if row["id"] == before["id"]] == [None]
 
 
-def test_search_follows_a_change(client: TestClient[Any]) -> None:
+def test_search_finds_the_new_name_after_a_change(client: TestClient[Any]) -> None:
     client.patch(TOKEN, json={"symbol": "RENAMED", "name": "Digital dollar"})
     for query in ("q=renam", "q=DIGITAL", "symbol=RENAMED"):
         assert [token["id"] for token in client.get(f"/v1/tokens?{query}").json()["data"]] == [EXAMPLE_TOKEN_ID]
@@ -66,7 +66,7 @@ def test_a_change_of_a_ledger(client: TestClient[Any]) -> None:
         (LEDGER, {"name": "other"}, 400, "unknown-field", "/name"),
     ],
 )
-def test_changes_that_cannot_be(
+def test_invalid_changes_are_refused(
     client: TestClient[Any], path: str, body: dict[str, Any], status: int, code: str, pointer: str
 ) -> None:
     before = client.get(path).json()
@@ -79,7 +79,7 @@ def test_changes_that_cannot_be(
     ("kind", "path", "operation_id"),
     [("token", TOKEN, EXAMPLE_TOKEN_OPERATION_ID), ("wallet", WALLET, EXAMPLE_WALLET_OPERATION_ID)],
 )
-def test_what_is_removed_is_gone_everywhere(
+def test_removed_object_is_gone_everywhere(
     world: World, client: TestClient[Any], kind: str, path: str, operation_id: str
 ) -> None:
     shown = client.get(path).json()
@@ -104,7 +104,7 @@ def test_what_is_removed_is_gone_everywhere(
 
 
 @pytest.mark.parametrize(("kind", "path"), SUBJECTS)
-def test_the_same_address_comes_back_as_a_new_object(client: TestClient[Any], kind: str, path: str) -> None:
+def test_same_address_after_removal_creates_a_new_object(client: TestClient[Any], kind: str, path: str) -> None:
     shown = client.get(path).json()
     body = {"ledger": shown["ledger"], "ledgerId": shown["ledgerId"]} | ({"symbol": "X"} if kind == "token" else {})
     problem(client.post(f"/v1/{kind}s", json=body), 409, f"duplicate-{kind}")
@@ -119,13 +119,13 @@ def test_the_same_address_comes_back_as_a_new_object(client: TestClient[Any], ki
     problem(client.get(path), 404, f"{kind}-not-found")
 
 
-def test_a_removed_token_is_no_filter(client: TestClient[Any]) -> None:
+def test_removed_token_is_refused_as_filter(client: TestClient[Any]) -> None:
     client.delete(TOKEN)
     answer = client.get(f"{WALLET}/activities?token={EXAMPLE_TOKEN_ID}")
     assert problem(answer, 422, "invalid-parameter")["errors"][0]["code"] == "unknown-token"
 
 
-def test_a_ledger_is_removed_once_nothing_uses_it(client: TestClient[Any]) -> None:
+def test_ledger_is_removed_only_when_unused(client: TestClient[Any]) -> None:
     ledger = client.get(LEDGER).json()
     found = problem(client.delete(LEDGER), 409, "ledger-in-use")
     assert found["existingId"] == ledger["id"]

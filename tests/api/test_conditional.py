@@ -1,4 +1,4 @@
-"""Conditional requests: every GET of the document answers 304 while its answer is the same, and 200 after a write."""
+"""Conditional requests: every GET returns 304 while its response is unchanged, and 200 after a write."""
 
 from typing import Any
 
@@ -16,9 +16,7 @@ EVENTS = "/v1/audit-events"
 
 
 @pytest.mark.parametrize(("path", "method", "operation"), CONDITIONAL)
-def test_an_answer_that_the_client_has_is_not_sent_again(
-    reader: TestClient[Any], path: str, method: str, operation: dict[str, Any]
-) -> None:
+def test_matching_etag_returns_304(reader: TestClient[Any], path: str, method: str, operation: dict[str, Any]) -> None:
     del method
     etags = set()
     for form in operation["responses"]["200"]["content"]:
@@ -42,7 +40,7 @@ def test_an_answer_that_the_client_has_is_not_sent_again(
 
 
 @pytest.mark.parametrize(("path", "method", "operation"), UNCONDITIONAL)
-def test_an_answer_that_nothing_keeps_has_no_etag(
+def test_uncacheable_response_has_no_etag(
     reader: TestClient[Any], path: str, method: str, operation: dict[str, Any]
 ) -> None:
     is_embedded = operation["security"] == [{"embedToken": []}]
@@ -54,13 +52,13 @@ def test_an_answer_that_nothing_keeps_has_no_etag(
 
 
 @pytest.mark.parametrize(("path", "method", "operation"), WRITES)
-def test_a_write_shows_at_once_in_every_list_that_it_changes(
+def test_write_changes_at_once_every_list_that_shows_it(
     world: World, client: TestClient[Any], path: str, method: str, operation: dict[str, Any]
 ) -> None:
-    """The ETag of a table is made without reading its rows. A table that stays the same may keep its ETag."""
+    """A table's ETag is computed without reading its rows; an unchanged table may keep its ETag."""
     form, section = {"Accept": media_types.CSV}, path.split("/")[:3]
     lists = [example_path(*param.values[::2]) for param in TABULAR if param.values[0].split("/")[:3] == section]
-    # The changes of a cap table need a moment, and no write of a token shows in them.
+    # Cap table changes need a moment, and writes to a token do not show in them.
     lists = [EVENTS, *(address for address in lists if not address.endswith("/changes"))]
     before = {address: client.get(address, headers=form) for address in lists}
     assert {answer.status_code for answer in before.values()} == {200}

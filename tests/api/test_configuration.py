@@ -1,4 +1,4 @@
-"""Ledgers, tokens and wallets: what is created, listed, tracked; idempotency, conditions and pages of configuration."""
+"""Ledgers, tokens and wallets: creation, lists, tracking, idempotency, conditional requests and pages."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -46,7 +46,7 @@ def test_a_ledger_is_created_then_updated(client: TestClient[Any]) -> None:
     ]
 
 
-def test_a_disabled_network_is_warned_of_wherever_something_is_stored_on_it(client: TestClient[Any]) -> None:
+def test_every_write_on_a_disabled_network_warns(client: TestClient[Any]) -> None:
     ledger = client.put("/v1/networks/sepolia/ledgers", json={"name": "test"})
     token = client.post("/v1/tokens", json={**BODY, "ledger": "test"})
     wallet = client.post("/v1/wallets", json={"ledger": "test", "ledgerId": ADDRESS})
@@ -56,7 +56,7 @@ def test_a_disabled_network_is_warned_of_wherever_something_is_stored_on_it(clie
         assert warning["code"] == "network-disabled"
         assert warning["detail"].startswith("network 'sepolia' is disabled, so nothing is collected on it: ")
         assert "set LEDGERMART_TEST_UNSET_RPC_URL" in warning["detail"]
-    # Read again, they have none: `GET /v1/networks` says it of the network.
+    # A later read has no warnings: `GET /v1/networks` shows the network's status.
     assert "warnings" not in client.get(f"/v1/tokens/{token.json()['id']}").json()
 
     enabled = client.put("/v1/networks/ethereum/ledgers", json={"name": "other"})
@@ -64,7 +64,7 @@ def test_a_disabled_network_is_warned_of_wherever_something_is_stored_on_it(clie
         assert answer.json()["warnings"] == []
 
 
-def test_a_replayed_answer_has_its_warnings(client: TestClient[Any]) -> None:
+def test_replayed_response_has_its_warnings(client: TestClient[Any]) -> None:
     client.put("/v1/networks/sepolia/ledgers", json={"name": "test"})
     body, key = {**BODY, "ledger": "test"}, {"Idempotency-Key": "warned"}
     first = client.post("/v1/tokens", json=body, headers=key)
@@ -72,7 +72,7 @@ def test_a_replayed_answer_has_its_warnings(client: TestClient[Any]) -> None:
     assert client.post("/v1/tokens", json=body, headers=key).json() == first.json()
 
 
-def test_ledgers_that_cannot_be(client: TestClient[Any]) -> None:
+def test_invalid_ledgers_are_refused(client: TestClient[Any]) -> None:
     conflict = problem(
         client.put("/v1/networks/sepolia/ledgers", json={"name": EXAMPLE_LEDGER}), 409, "ledger-on-other-network"
     )
@@ -108,7 +108,7 @@ def test_a_wallet_is_added(client: TestClient[Any]) -> None:
     problem(client.post("/v1/wallets", json=body), 409, "duplicate-wallet")
 
 
-def test_what_was_just_added_answers_empty_with_the_reason(client: TestClient[Any]) -> None:
+def test_new_token_returns_empty_data_with_the_reason(client: TestClient[Any]) -> None:
     path = f"/v1/tokens/{FRESH_TOKEN_ID}"
     answer = client.get(f"{path}/activities").json()
     assert answer["data"] == []
@@ -151,7 +151,7 @@ def test_tracking_opens_and_closes_windows(world: World, client: TestClient[Any]
     assert client.get("/v1/tokens?symbol=FRESH").json()["data"][0]["pricedIn"] == "USD"
 
 
-def test_a_contract_that_is_not_fungible_cannot_be_tracked(client: TestClient[Any]) -> None:
+def test_non_fungible_contract_cannot_be_tracked(client: TestClient[Any]) -> None:
     answer = client.put(f"/v1/tokens/{NFT_TOKEN_ID}/tracking", json={"trackingStatus": "enabled"})
     assert problem(answer, 422, "invalid-body")["errors"][0]["pointer"] == "/trackingStatus"
     assert client.get(f"/v1/tokens/{NFT_TOKEN_ID}").json()["windows"] == []
@@ -189,7 +189,7 @@ def test_a_failed_post_is_not_replayed(client: TestClient[Any]) -> None:
     assert client.post("/v1/tokens", json=BODY | {"ledger": "later"}, headers=headers).status_code == 201
 
 
-def test_a_network_in_use_whose_definition_changed_says_so(client: TestClient[Any]) -> None:
+def test_network_in_use_with_changed_definition_shows_it(client: TestClient[Any]) -> None:
     services = client.app.state.services
     (name, network) = next((n, d) for n, d in services.networks.items() if d.is_enabled)
     client.put(f"/v1/networks/{name}/ledgers", json={"name": "pinned"})
@@ -202,11 +202,11 @@ def test_a_network_in_use_whose_definition_changed_says_so(client: TestClient[An
     assert "is in use as" in shown["statusDetail"]
 
 
-def test_an_idempotency_key_with_a_space_is_refused(client: TestClient[Any]) -> None:
+def test_idempotency_key_with_a_space_is_refused(client: TestClient[Any]) -> None:
     problem(client.post("/v1/tokens", json=BODY, headers={"Idempotency-Key": "a b"}), 422, "invalid-parameter")
 
 
-def test_a_network_in_use_that_is_no_longer_defined_is_listed_for_its_tenants(client: TestClient[Any]) -> None:
+def test_undefined_network_in_use_is_listed_for_its_tenants(client: TestClient[Any]) -> None:
     services = client.app.state.services
     before = {shown["name"]: shown for shown in client.get("/v1/networks").json()["data"]}
     services.networks = {name: network for name, network in services.networks.items() if name != "ethereum"}

@@ -1,4 +1,4 @@
-"""Coverage: what is collected of a subject and why the rest is not, in its own answer and in every analytical one."""
+"""Coverage of a subject: collected ranges, gaps and their reasons, in `/coverage` and in every analytical response."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -29,7 +29,7 @@ def stamp(block: int) -> str:
 
 
 def coverage_rows(world: World, subject_id: str, ranges: Sequence[Range]) -> list[dict[str, Any]]:
-    """Rows of the mart; of the blocks of gaps, no time is stored. A reason of None is a covered range."""
+    """Return rows of the mart; blocks of gaps have no stored time. A reason of None means a covered range."""
     rows = []
     for first, last, reason in ranges:
         is_stored = reason is None
@@ -50,7 +50,7 @@ def coverage_rows(world: World, subject_id: str, ranges: Sequence[Range]) -> lis
 
 
 def publish_coverage(world: World, subject_id: str, ranges: Sequence[Range], **more: Any) -> None:
-    """Publish version 1 anew, with this coverage of a subject; `more` replaces whole tables."""
+    """Republish version 1 with this coverage of a subject; `more` replaces whole tables."""
     rows = marts_rows(world)
     key = world.subject_keys[subject_id]
     rows["coverage"] = [row for row in rows["coverage"] if row["subject_key"] != key]
@@ -69,7 +69,9 @@ def gaps(answer: dict[str, Any]) -> list[tuple[str | None, str | None, str]]:
 @pytest.mark.parametrize(
     ("path", "operation_id"), [(TOKEN, EXAMPLE_TOKEN_OPERATION_ID), (WALLET, EXAMPLE_WALLET_OPERATION_ID)]
 )
-def test_the_whole_of_it(client: TestClient[Any], path: str, operation_id: str) -> None:
+def test_coverage_lists_windows_history_collected_ranges_and_gaps(
+    client: TestClient[Any], path: str, operation_id: str
+) -> None:
     answer = client.get(f"{path}/coverage").json()
     assert answer == {
         "windows": [{"from": stamp(100), "to": stamp(201)}, {"from": stamp(251), "to": None}],
@@ -104,7 +106,7 @@ def test_the_whole_of_it(client: TestClient[Any], path: str, operation_id: str) 
     }
 
 
-# History of blocks 20 to 69 under way: 20 to 29 and 50 to 59 are there, the provider failed at 60.
+# Running history request of blocks 20 to 69: 20 to 29 and 50 to 59 are collected, the provider failed at 60.
 _FILLING: list[Range] = [
     (1, 19, "BeforeTracking"),
     (20, 29, None),
@@ -164,14 +166,14 @@ def test_moments_in_holes(world: World, block: int, before: int | None, after: i
             found = problem(client.get(f"{TOKEN}/cap-table?asOf={moment}"), 409, "not-covered")
             assert (found["before"], found["after"]) == (None if before is None else stamp(before), stamp(after))
             assert [error["parameter"] for error in found["errors"]] == ["asOf"]
-            # What the coverage tells of the hole; of a time between blocks it may be more than one.
+            # The gap as listed in the coverage; a time between blocks may match several gaps.
             own = [gap for gap in shown if gap["fromBlock"] <= block <= gap["toBlock"]]
             of_time = [gap for gap in shown if (gap["from"], gap["to"]) == (own[0]["from"], own[0]["to"])]
             assert found["gaps"] == (own if moment.startswith("block") else of_time)
 
 
 def test_every_covered_range_has_balances(world: World) -> None:
-    """Each range opens with its own readings, whatever lies before it; a balance is never carried over a hole."""
+    """Each range opens with its own readings; no balance is carried over a gap."""
     rows = marts_rows(world)
     sample = next(row for row in rows["balance_changes"] if row["subject_key"] == world.subject_keys[EXAMPLE_TOKEN_ID])
     added = [
@@ -205,7 +207,7 @@ def test_every_covered_range_has_balances(world: World) -> None:
             assert table["holderCount"] == len(expected)
 
 
-def test_a_hole_where_the_window_begins(world: World) -> None:
+def test_gap_at_the_start_of_a_window(world: World) -> None:
     ranges: list[Range] = [(1, 99, "BeforeTracking"), (100, 109, "ProviderFailed"), (110, 400, None)]
     publish_coverage(world, EXAMPLE_TOKEN_ID, ranges)
     with world.client() as client:
@@ -215,16 +217,16 @@ def test_a_hole_where_the_window_begins(world: World) -> None:
     ]
 
 
-def test_a_moment_whose_block_is_not_stored(client: TestClient[Any]) -> None:
-    """Then its time is not known, and what is later is no gap of the answer all the same."""
+def test_moment_of_a_block_without_stored_time(client: TestClient[Any]) -> None:
+    """The coverage then has no end time and still omits gaps after the moment."""
     coverage = client.get(f"{TOKEN}/cap-table?asOf=block:149").json()["coverage"]
     assert coverage == {"complete": True, "from": stamp(100), "to": None, "gaps": []}
     coverage = client.get(f"{TOKEN}/cap-table?asOf=block:260").json()["coverage"]
     assert [gap["fromBlock"] for gap in coverage["gaps"]] == [201]
 
 
-def test_history_alone(world: World) -> None:
-    """A token that was never tracked; what lies outside its history request was never to be collected."""
+def test_coverage_of_a_token_with_history_requests_only(world: World) -> None:
+    """A never tracked token; blocks outside its history request are `NeverTracked`."""
     with world.store.write() as session:
         principal = world.principals["admin"]
         for start in ("block:20", "creation"):
@@ -254,7 +256,7 @@ def test_history_alone(world: World) -> None:
         problem(client.get(f"{path}/cap-table?asOf=block:60"), 409, "not-covered")
 
 
-def test_nothing_is_collected_yet(world: World, client: TestClient[Any]) -> None:
+def test_coverage_of_a_token_without_collected_data(world: World, client: TestClient[Any]) -> None:
     path = f"/v1/tokens/{FRESH_TOKEN_ID}"
     answer = client.get(f"{path}/coverage").json()
     assert (answer["windows"], answer["history"], answer["collected"], gaps(answer)) == (
@@ -268,7 +270,7 @@ def test_nothing_is_collected_yet(world: World, client: TestClient[Any]) -> None
     answer = client.get(f"{path}/coverage").json()
     assert gaps(answer) == [(opened_at, None, "NotYetCollected")]
     assert client.get(f"{path}/activities").json()["coverage"]["gaps"] == answer["gaps"]
-    # The marts learn of the window before any block of it is there.
+    # The marts have the window before any of its blocks.
     rows = coverage_rows(world, FRESH_TOKEN_ID, [(0, 410, "BeforeTracking"), (411, None, "NotYetCollected")])
     rows[1]["from_time"] = opened_at.removesuffix("Z")
     table = marts_rows(world)
@@ -283,13 +285,13 @@ def test_nothing_is_collected_yet(world: World, client: TestClient[Any]) -> None
 @pytest.mark.parametrize(
     ("seconds", "ranges", "awaited"),
     [
-        # Between two blocks; within one second, which the pipeline never sees; and after the chain's newest block.
+        # Between two blocks; within one second, too short for the pipeline to see; after the newest block.
         (1, [(1, 299, "BeforeTracking"), (300, 410, "TrackingDisabled")], []),
         (0, [(1, 410, "NeverTracked")], []),
         (1, [(1, 299, "BeforeTracking")], [(300, None, "NotYetCollected")]),
     ],
 )
-def test_window_without_a_block_says_that_tracking_is_disabled(
+def test_time_after_a_window_without_blocks_is_tracking_disabled(
     world: World, seconds: int, ranges: list[Range], awaited: list[Range]
 ) -> None:
     opened = time_of(300) - timedelta(seconds=2)
@@ -335,14 +337,14 @@ def test_window_without_a_block_says_that_tracking_is_disabled(
     assert gaps(late) == [(since_when, None, "TrackingDisabled")]
 
 
-def test_a_range_before_the_gap_ends_does_not_reach_into_it(client: TestClient[Any]) -> None:
-    """Block 250 is the last one of the gap: whoever asks from its time on, asks for it."""
+def test_gap_ends_at_the_time_of_the_first_block_after_it(client: TestClient[Any]) -> None:
+    """A range from the time of block 250, the last of the gap, includes the gap."""
     coverage = client.get(f"{TOKEN}/activities?from={stamp(250)}").json()["coverage"]
     assert gaps(coverage) == [(stamp(250), stamp(251), "TrackingDisabled")]
     assert client.get(f"{TOKEN}/activities?from={stamp(251)}").json()["coverage"]["complete"] is True
 
 
-def test_many_history_requests_are_all_there(world: World) -> None:
+def test_coverage_lists_more_than_a_thousand_history_requests(world: World) -> None:
     with world.store.write() as session:
         token = tokens.get(session, world.tenant_id, FRESH_TOKEN_ID)
         for number in range(1, 1003):

@@ -1,4 +1,4 @@
-"""Serving files and pointers that are lost or damaged: the newest version that can be read answers, and it is said."""
+"""Lost or damaged serving files and pointers: the newest readable version is served, and readiness is `degraded`."""
 
 import logging
 from collections.abc import Callable
@@ -38,10 +38,10 @@ def gone(world: World) -> None:
 
 @pytest.mark.parametrize("was_open", [True, False])
 @pytest.mark.parametrize("damage", [empty, cut_off, garbage, gone])
-def test_the_version_before_answers(
+def test_damaged_version_falls_back_to_the_previous_one(
     world: World, damage: Callable[[World], None], was_open: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Opened or not before the damage: a file that is open is read on until a page of it is asked for."""
+    """The file may be open before the damage; an open file is read until a damaged page is needed."""
     publish_next(world, 2, 1)
     if was_open and damage is gone:
         with world.client() as client:
@@ -59,7 +59,7 @@ def test_the_version_before_answers(
             "the last published version cannot be read; the newest readable version is used until the next publication"
         )
         assert "degraded: the last published version cannot be read" in caplog.text
-        # The next one that is published is in force, and all is well again.
+        # The next published version becomes current and ends the degraded state.
         publish_next(world, 3, 2)
         assert client.get(TOKEN).json()["asOf"]["dataVersion"] == 3
         assert client.get("/health/ready").json() | {"publishedAt": ""} == {
@@ -70,7 +70,7 @@ def test_the_version_before_answers(
 
 
 @pytest.mark.parametrize("content", [None, b"", b'{"version": 2', b"[]", b'{"version": "2"}', b"\xff\xfe"])
-def test_without_the_pointer_the_newest_file_answers(world: World, content: bytes | None) -> None:
+def test_newest_file_is_served_without_the_pointer(world: World, content: bytes | None) -> None:
     publish_next(world, 2, 1)
     pointer = world.settings.serving_dir / "current.json"
     pointer.unlink()
@@ -86,7 +86,7 @@ def test_without_the_pointer_the_newest_file_answers(world: World, content: byte
         )
 
 
-def test_a_pointer_lost_while_serving(world: World) -> None:
+def test_pointer_lost_while_serving_degrades_readiness(world: World) -> None:
     with world.client() as client:
         assert client.get("/health/ready").json()["status"] == "ready"
         (world.settings.serving_dir / "current.json").unlink()
@@ -96,7 +96,7 @@ def test_a_pointer_lost_while_serving(world: World) -> None:
 
 
 def damage_what_is_read_late(path: Path) -> None:
-    """Spoil a block that is not looked at when the file is opened, and is when activities are counted."""
+    """Corrupt a block that is not read when the file is opened, but when activities are counted."""
     with duckdb.connect(str(path)) as connection:
         connection.execute("create or replace table many as select t.* from marts.token_activities as t, range(20000)")
         connection.execute("delete from marts.token_activities; insert into marts.token_activities from many")
@@ -117,8 +117,8 @@ def damage_what_is_read_late(path: Path) -> None:
     raise AssertionError("no block is read late")
 
 
-def test_damage_that_shows_when_rows_are_read(world: World) -> None:
-    """A block's checksum is wrong: the request that meets it is told to come again, all others are answered."""
+def test_damage_found_while_reading_fails_one_request_with_503(world: World) -> None:
+    """A wrong block checksum: the request that reads the block gets Retry-After, all others succeed."""
     publish_next(world, 2, 1)
     damage_what_is_read_late(file_of(world, 2))
     with world.client() as client:
@@ -127,12 +127,12 @@ def test_damage_that_shows_when_rows_are_read(world: World) -> None:
         assert answers[0].headers["retry-after"] == "1"
         assert [answer.json()["asOf"]["dataVersion"] for answer in answers[1:]] == [1, 1, 1]
         assert client.get("/health/ready").json()["status"] == "degraded"
-        # Not tried again while the file is the same, also after it was closed.
+        # The same file is not tried again, even after it was closed.
         world.clock.look_again()
         assert [client.get(f"{TOKEN}/activities").status_code for _ in range(4)] == [200] * 4
 
 
-def test_when_nothing_can_be_read(world: World) -> None:
+def test_no_readable_version_returns_503(world: World) -> None:
     file_of(world, 1).write_bytes(b"garbage")
     with world.client() as client:
         for _ in range(2):

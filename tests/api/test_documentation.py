@@ -1,4 +1,4 @@
-"""The documentation page: from this host alone, under a strict policy, over the document that is served."""
+"""The documentation page: only from this host, with a strict policy, over the served document."""
 
 import base64
 import hashlib
@@ -21,7 +21,7 @@ def test_the_document_is_served_without_a_key(client: TestClient[Any]) -> None:
     assert client.get("/openapi.json", headers={"If-None-Match": answer.headers["etag"]}).status_code == 304
 
 
-def test_the_page_asks_no_other_host(client: TestClient[Any]) -> None:
+def test_page_loads_nothing_from_other_hosts(client: TestClient[Any]) -> None:
     client.headers.pop("Authorization")
     page = client.get("/docs")
     assert page.headers["content-type"].startswith("text/html")
@@ -39,11 +39,11 @@ def test_the_page_asks_no_other_host(client: TestClient[Any]) -> None:
     start = client.get("/docs/start.js").text
     assert 'url: "/openapi.json"' in start
     assert "https://" not in start
-    # A style sheet that imports or a font from elsewhere would leave this host.
+    # A style sheet with imports or a remote font would contact another host.
     assert not re.search(r"@import|url\((?!\"?data:)", client.get("/docs/swagger-ui.css").text)
 
 
-def test_nothing_else_of_the_folder_is_served(client: TestClient[Any]) -> None:
+def test_other_files_of_the_folder_are_not_served(client: TestClient[Any]) -> None:
     for name in ("index.html", "oauth2-redirect.html", "%2e%2e%2f__init__.py", "..%2f..%2f__init__.py"):
         problem(client.get(f"/docs/{name}"), 404, "unknown-route")
 

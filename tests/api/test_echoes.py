@@ -1,4 +1,4 @@
-"""Requests of tens of thousands of characters get small answers."""
+"""Requests with tens of thousands of characters get small responses."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -34,7 +34,7 @@ def caller(unchanged: World) -> Iterator[TestClient[Any]]:
 
 
 def refused(client: TestClient[Any], path: str, method: str, operation: dict[str, Any], **asked: Any) -> Any:
-    """Send a request; check that the answer refuses it in few bytes, and return the answer."""
+    """Send a request, check that a short response refuses it, and return the response."""
     headers = {"Authorization": f"Bearer {embed_token(client, path)}"} if path.startswith("/embed/") else {}
     headers |= {"Accept": media_types.CSV} if "context=" in asked.get("query", "") else {}
     address = asked.get("address", example_path(path, operation))

@@ -1,4 +1,4 @@
-"""Attacks on embed tokens: nothing but an unexpired token of ours, for that report and tenant, opens anything."""
+"""Attacks on embed tokens: only our own unexpired token opens a report, and only its own report and tenant."""
 
 import base64
 import hmac
@@ -25,7 +25,7 @@ from tests.api.test_errors import problem
 from tests.api.test_reports import REPORTS, claims_of
 from tests.api.world import World
 
-# Routes that take an embed token in the header, and the reports whose tokens they take, by the document.
+# Routes that take an embed token in the header, with the reports of these tokens, from the document.
 GUARDED = [
     pytest.param(method.upper(), path, operation, id=operation["operationId"])
     for path, methods in DOCUMENT["paths"].items()
@@ -36,7 +36,7 @@ GUARDED = [
 
 @pytest.fixture
 def page(client: TestClient[Any]) -> TestClient[Any]:
-    """A browser: it has no key."""
+    """A browser, which has no API key."""
     del client.headers["Authorization"]
     return client
 
@@ -54,7 +54,7 @@ def token_for(world: World, client: TestClient[Any], report: str = "index", who:
 
 
 def read(token: str) -> dict[str, Any]:
-    """Read a token's claims, unchecked."""
+    """Read a token's claims without verifying it."""
     return claims_of(f"#t={token}")
 
 
@@ -71,7 +71,7 @@ def part(value: Any) -> str:
 
 
 @pytest.mark.parametrize("report", get_args(Report))
-def test_a_token_is_renewed_for_the_same_report(world: World, page: TestClient[Any], report: str) -> None:
+def test_renewed_token_is_for_the_same_report(world: World, page: TestClient[Any], report: str) -> None:
     token = token_for(world, page, report)
     answer = renew(page, token)
     assert answer.status_code == 200, answer.text
@@ -97,7 +97,7 @@ def test_renewal_ends_with_the_session(world: World, page: TestClient[Any]) -> N
 
     first, claims = opened(timedelta(minutes=11))
     problem(renew(page, first), 401, "token-expired")
-    # Renewed in time until now, the last token ends with the session.
+    # After timely renewals, the last token ends with the session.
     _, claims = opened(timedelta(hours=7, minutes=55))
     late, _ = signer.go_on(claims, now)
     assert read(late)["exp"] == claims.sxp
@@ -110,7 +110,7 @@ def test_renewal_ends_with_the_session(world: World, page: TestClient[Any]) -> N
 
 
 def forgeries(world: World, token: str) -> dict[str, str]:
-    """Return tokens that are none of ours, by what is wrong with them."""
+    """Return forged tokens by their fault."""
     claims, secret = read(token), secret_of(world)
     head, body, signature = token.split(".")
 
@@ -167,7 +167,7 @@ def test_no_forgery_opens_anything(world: World, page: TestClient[Any]) -> None:
 
 
 @pytest.mark.parametrize(("method", "path", "operation"), GUARDED)
-def test_every_embed_route_is_guarded(
+def test_every_embed_route_refuses_bad_tokens(
     world: World, page: TestClient[Any], method: str, path: str, operation: dict[str, Any]
 ) -> None:
     assert path.startswith("/embed/")
@@ -193,13 +193,13 @@ def test_every_embed_route_is_guarded(
     problem(ask(bearer(token)), 401, "token-revoked")
 
 
-def test_a_token_is_no_api_key(world: World, page: TestClient[Any]) -> None:
+def test_embed_token_is_not_accepted_as_api_key(world: World, page: TestClient[Any]) -> None:
     headers = bearer(token_for(world, page, who="admin"))
     for method, path in (("GET", "/v1/tokens"), ("GET", "/v1/reports"), ("POST", "/v1/reports/revocations")):
         problem(page.request(method, path, headers=headers), 401, "unauthenticated")
 
 
-def test_a_revocation_holds_at_once_for_that_tenant_alone(world: World, page: TestClient[Any]) -> None:
+def test_revocation_takes_effect_at_once_and_only_for_that_tenant(world: World, page: TestClient[Any]) -> None:
     token, theirs = token_for(world, page), token_for(world, page, who="foreign")
     embed_id = read(token)["embed"]
     renewed = renew(page, token).json()["token"]
@@ -213,7 +213,7 @@ def test_a_revocation_holds_at_once_for_that_tenant_alone(world: World, page: Te
 
 
 @pytest.mark.parametrize("report", get_args(Report))
-def test_a_revoked_key_ends_its_sessions_alone(world: World, page: TestClient[Any], report: str) -> None:
+def test_revoked_key_ends_only_its_own_sessions(world: World, page: TestClient[Any], report: str) -> None:
     token, kept = token_for(world, page, report), token_for(world, page, report, who="operator")
     assert read(token)["key"] == world.principals["viewer"].key_id
     renewed = renew(page, token).json()["token"]
@@ -236,21 +236,21 @@ def test_a_revoked_key_ends_its_sessions_alone(world: World, page: TestClient[An
     assert renew(page, kept).status_code == 200
 
 
-def test_a_key_of_another_tenant_does_not_help(world: World, page: TestClient[Any]) -> None:
+def test_token_with_key_of_another_tenant_is_refused(world: World, page: TestClient[Any]) -> None:
     ours = read(token_for(world, page))
     for key_id in (world.principals["foreign"].key_id, "key_x", ""):
         problem(renew(page, jwt.encode(ours | {"key": key_id}, secret_of(world))), 401, "token-revoked")
 
 
-def test_another_tenants_embed_id_does_not_help(world: World, page: TestClient[Any]) -> None:
-    """Not even signed by us: the tenant of a token and its embed id belong together."""
+def test_token_with_embed_id_of_another_tenant_is_refused(world: World, page: TestClient[Any]) -> None:
+    """A valid signature does not help: a token's tenant and embed id must match."""
     ours, theirs = read(token_for(world, page)), read(token_for(world, page, who="foreign"))
     for mixed in (ours | {"embed": theirs["embed"]}, ours | {"tenant": theirs["tenant"]}, ours | {"tenant": "ten_x"}):
         problem(renew(page, jwt.encode(mixed, secret_of(world))), 401, "token-revoked")
 
 
 @pytest.mark.parametrize("report", ["cap-table", "cap-table-changes", "wallet-activity"])
-def test_what_is_removed_cannot_be_renewed(world: World, page: TestClient[Any], report: str) -> None:
+def test_token_of_a_removed_subject_cannot_be_renewed(world: World, page: TestClient[Any], report: str) -> None:
     token = token_for(world, page, report)
     kind, rules, subject_id = (
         ("wallet", wallets, EXAMPLE_WALLET_ID) if report == "wallet-activity" else ("token", tokens, EXAMPLE_TOKEN_ID)
@@ -261,7 +261,7 @@ def test_what_is_removed_cannot_be_renewed(world: World, page: TestClient[Any], 
     problem(renew(page, token), 404, f"{kind}-not-found")
 
 
-def test_the_index_links_to_the_tenants_own_reports_in_its_session(world: World, page: TestClient[Any]) -> None:
+def test_index_links_only_to_own_reports_within_its_session(world: World, page: TestClient[Any]) -> None:
     token = token_for(world, page)
 
     def link(kind: str, subject_id: str) -> Any:
@@ -293,7 +293,7 @@ def test_the_index_links_to_the_tenants_own_reports_in_its_session(world: World,
     problem(answer, 403, "wrong-report")
 
 
-def test_the_rate_is_the_tenants(world: World) -> None:
+def test_rate_limit_is_per_tenant(world: World) -> None:
     with world.client(settings=replace(world.settings, rate_limit_per_minute=2)) as client:
         first, second = token_for(world, client), token_for(world, client)
         theirs = token_for(world, client, who="foreign")
@@ -303,12 +303,12 @@ def test_the_rate_is_the_tenants(world: World) -> None:
             answer = renew(client, token)
             problem(answer, 429, "rate-limited")
             assert 1 <= int(answer.headers["retry-after"]) <= 60
-        # Forged tokens do not use up anybody's rate; nor do those of others.
+        # Forged tokens and tokens of other tenants do not count against the tenant's rate.
         problem(renew(client, "x"), 401, "token-invalid")
         assert renew(client, theirs).status_code == 200
 
 
-def test_no_log_holds_a_token(world: World, page: TestClient[Any]) -> None:
+def test_logs_contain_no_token(world: World, page: TestClient[Any]) -> None:
     written = io.StringIO()
     handler = logging.StreamHandler(written)
     handler.addFilter(lambda record: record.name != "httpx")  # the tests' own client
@@ -341,7 +341,7 @@ def test_no_log_holds_a_token(world: World, page: TestClient[Any]) -> None:
 
 
 @pytest.mark.parametrize("report", ["cap-table", "cap-table-changes", "wallet-activity"])
-def test_a_form_without_a_token_costs_little(page: TestClient[Any], report: str) -> None:
+def test_form_without_a_token_is_refused_early(page: TestClient[Any], report: str) -> None:
     path, kind = f"/embed/data/{report}/csv", {"Content-Type": "application/x-www-form-urlencoded"}
     many = b"a&" * 8_000
     problem(page.post(path, content=many, headers=kind), 400, "too-many-fields")
@@ -350,7 +350,7 @@ def test_a_form_without_a_token_costs_little(page: TestClient[Any], report: str)
     problem(page.post(path, content=b"token=" + b"x" * 16_000, headers=kind), 401, "token-invalid")
 
 
-def test_forms_are_counted_by_address_before_their_token(world: World) -> None:
+def test_forms_are_rate_limited_by_address_before_token_check(world: World) -> None:
     path = "/embed/data/cap-table/csv"
     with world.client(settings=replace(world.settings, rate_limit_per_minute=3)) as client:
         token = token_for(world, client, "cap-table")
@@ -359,11 +359,11 @@ def test_forms_are_counted_by_address_before_their_token(world: World) -> None:
         refused = client.post(path, data={"token": token})
         problem(refused, 429, "rate-limited")
         assert 1 <= int(refused.headers["retry-after"]) <= 60
-        # What shows its token in the header is counted by its tenant alone.
+        # Requests with the token in the header count only against the tenant's rate.
         assert client.get(path, headers=bearer(token)).status_code == 200
 
 
-def test_addresses_are_forgotten_and_counted_by_network() -> None:
+def test_rate_limiter_groups_addresses_by_network_and_forgets_them() -> None:
     now = 0.0
     limiter = RateLimiter(2, lambda: now)
     for number in range(1000):

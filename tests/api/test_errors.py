@@ -1,4 +1,4 @@
-"""Every error has one shape: problem details with code, request id and the single values that are wrong."""
+"""Error responses: problem details with code, request id and each wrong value."""
 
 import json
 import sys
@@ -19,7 +19,7 @@ SOURCE = f"/v2/price-sources/{EXAMPLE_SOURCE_ID}"
 
 
 def pointers(found: dict[str, Any]) -> list[str]:
-    """Return where in the body a problem finds fault."""
+    """Return the JSON pointers of a problem's errors."""
     return [error["pointer"] for error in found["errors"]]
 
 
@@ -50,7 +50,7 @@ def test_routing_errors_are_problems(client: TestClient[Any]) -> None:
     "authorization",
     ["", "Bearer", "Bearer x", "Basic abc", "Bearer lm_0000_00", f"Bearer lm_{'0' * 26}_{'0' * 64}", "Bearer \u00e9"],
 )
-def test_without_a_valid_key(client: TestClient[Any], authorization: str) -> None:
+def test_missing_or_invalid_key_is_unauthenticated(client: TestClient[Any], authorization: str) -> None:
     answer = client.get("/v1/tokens?unknown=1", headers={"Authorization": authorization.encode("latin-1")})
     problem(answer, 401, "unauthenticated")
     assert answer.headers["www-authenticate"] == "Bearer"
@@ -68,7 +68,7 @@ def test_the_role_is_checked_before_the_body(world: World, client: TestClient[An
     assert problem(answer, 403, "role-too-low")["requiredRole"] == "operator"
 
 
-def test_a_repeated_parameter(client: TestClient[Any]) -> None:
+def test_repeated_parameter_is_refused(client: TestClient[Any]) -> None:
     found = problem(client.get("/v1/tokens?limit=5&limit=6"), 400, "repeated-parameter")
     assert found["errors"][0]["parameter"] == "limit"
 
@@ -84,7 +84,7 @@ def test_a_repeated_parameter(client: TestClient[Any]) -> None:
         ("minAmount=-1", "minAmount"),
     ],
 )
-def test_bad_values_of_parameters(client: TestClient[Any], query: str, parameter: str) -> None:
+def test_invalid_parameters_are_named(client: TestClient[Any], query: str, parameter: str) -> None:
     found = problem(client.get(f"{TOKEN}/activities?{query}"), 422, "invalid-parameter")
     assert [error["parameter"] for error in found["errors"]] == [parameter]
 
@@ -101,12 +101,12 @@ def test_bad_values_of_parameters(client: TestClient[Any], query: str, parameter
         ("minAmount=NaN", "minAmount"),
     ],
 )
-def test_parameters_that_cannot_be_read(client: TestClient[Any], query: str, parameter: str) -> None:
+def test_malformed_parameters_are_named(client: TestClient[Any], query: str, parameter: str) -> None:
     found = problem(client.get(f"{TOKEN}/activities?{query}"), 400, "malformed-parameter")
     assert [error["parameter"] for error in found["errors"]] == [parameter]
 
 
-def test_a_choice_that_is_neither_true_nor_false(client: TestClient[Any]) -> None:
+def test_boolean_parameter_accepts_only_true_and_false(client: TestClient[Any]) -> None:
     found = problem(client.get(f"{TOKEN}/cap-table?explain=maybe"), 400, "malformed-parameter")
     assert [error["parameter"] for error in found["errors"]] == ["explain"]
     for text in ("true", "TRUE", "1", "false", "0"):
@@ -114,19 +114,19 @@ def test_a_choice_that_is_neither_true_nor_false(client: TestClient[Any]) -> Non
 
 
 @pytest.mark.parametrize("moment", [f"block:{2**63}", "9999-12-31", "0001-01-01T00:00:00+14:00"])
-def test_bad_moments(client: TestClient[Any], moment: str) -> None:
+def test_invalid_moments_are_refused(client: TestClient[Any], moment: str) -> None:
     problem(client.get(f"{TOKEN}/cap-table", params={"asOf": moment}), 422, "invalid-parameter")
 
 
 @pytest.mark.parametrize("moment", ["block:", "block:-1", "block:1.5", "now", "2026-02-30"])
-def test_moments_that_cannot_be_read(client: TestClient[Any], moment: str) -> None:
+def test_malformed_moments_are_named(client: TestClient[Any], moment: str) -> None:
     found = problem(client.get(f"{TOKEN}/cap-table", params={"asOf": moment}), 400, "malformed-parameter")
     assert [error["parameter"] for error in found["errors"]] == ["asOf"]
 
 
 @pytest.fixture
 def recursion_limit() -> Iterator[None]:
-    """Set the limit of the service's process: libraries of other tests raise it in this one."""
+    """Set the recursion limit of the service process: other tests' libraries raise it here."""
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(1000)
     yield
@@ -151,7 +151,9 @@ def recursion_limit() -> Iterator[None]:
     ],
 )
 @pytest.mark.usefixtures("recursion_limit")
-def test_bad_bodies(client: TestClient[Any], body: bytes, status: int, code: str, pointers: list[str]) -> None:
+def test_faults_of_bodies_are_named(
+    client: TestClient[Any], body: bytes, status: int, code: str, pointers: list[str]
+) -> None:
     answer = client.post("/v1/tokens", content=body, headers={"Content-Type": "application/json"})
     assert [error["pointer"] for error in problem(answer, status, code)["errors"]] == pointers
 
@@ -163,7 +165,7 @@ def test_bad_bodies(client: TestClient[Any], body: bytes, status: int, code: str
         ({"name": "a\u0000b"}, "/name", "control-character"),
     ],
 )
-def test_values_that_break_rules_store_nothing(
+def test_invalid_values_are_named_and_store_nothing(
     client: TestClient[Any], change: dict[str, str], pointer: str, code: str
 ) -> None:
     before = client.get("/v1/tokens").json()["data"]
@@ -173,13 +175,13 @@ def test_values_that_break_rules_store_nothing(
     assert client.get("/v1/tokens").json()["data"] == before
 
 
-def test_a_large_body(client: TestClient[Any]) -> None:
+def test_too_large_body_is_refused(client: TestClient[Any]) -> None:
     body = b'{"symbol": "' + b"x" * (1 << 20) + b'"}'
     answer = client.post("/v1/tokens", content=body, headers={"Content-Type": "application/json"})
     problem(answer, 413, "body-too-large")
 
 
-def test_a_body_that_is_not_json(client: TestClient[Any]) -> None:
+def test_body_that_is_not_json_is_refused(client: TestClient[Any]) -> None:
     answer = client.post("/v1/tokens", content=b"a=b", headers={"Content-Type": "application/x-www-form-urlencoded"})
     problem(answer, 415, "unsupported-media-type")
 
@@ -188,11 +190,11 @@ def test_a_body_that_is_not_json(client: TestClient[Any]) -> None:
     ("path", "accept"),
     [("/v1/tokens", "text/html"), (TOKEN, "text/csv"), ("/v1/tokens", "application/json;q=0")],
 )
-def test_formats_that_are_not_offered(client: TestClient[Any], path: str, accept: str) -> None:
+def test_unsupported_formats_are_refused(client: TestClient[Any], path: str, accept: str) -> None:
     problem(client.get(path, headers={"Accept": accept}), 406, "not-acceptable")
 
 
-def test_too_many_requests(world: World) -> None:
+def test_requests_beyond_the_rate_limit_are_refused(world: World) -> None:
     with world.client(settings=replace(world.settings, rate_limit_per_minute=2)) as client:
         first = client.get("/v1/tokens")
         assert first.headers["ratelimit-policy"] == '"default";q=2;w=60'
@@ -204,7 +206,7 @@ def test_too_many_requests(world: World) -> None:
         assert client.get("/v1/tokens", headers=world.headers("viewer")).status_code == 200
 
 
-def test_an_unexpected_error_tells_nothing(
+def test_unexpected_error_reveals_nothing(
     world: World, client: TestClient[Any], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(*_: Any) -> None:
@@ -241,9 +243,7 @@ def test_not_ready_without_a_control_store(world: World, tmp_path: Any) -> None:
         problem(client.get("/v1/tokens"), 503, "control-store-unavailable")
 
 
-def test_error_of_the_database_is_for_the_log_alone(
-    world: World, tmp_path: Any, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_database_error_appears_only_in_the_log(world: World, tmp_path: Any, caplog: pytest.LogCaptureFixture) -> None:
     urls = ("postgresql://nobody:secret@127.0.0.1:1/none", f"sqlite:///{tmp_path}/none/none.db")
     for url in urls:
         with world.client(settings=replace(world.settings, control_url=url)) as client:

@@ -1,4 +1,4 @@
-"""Dry runs: what a history request would ask of the node, worked out by hand from what a million blocks took so far."""
+"""Dry runs of history requests: estimates against costs computed from the observed pace per million blocks."""
 
 from math import ceil
 from typing import Any
@@ -16,7 +16,7 @@ FRESH = f"/v1/tokens/{FRESH_TOKEN_ID}"
 TOKEN = f"/v1/tokens/{EXAMPLE_TOKEN_ID}"
 WALLET = f"/v1/wallets/{EXAMPLE_WALLET_ID}"
 
-# Requests, bytes and milliseconds of a million blocks.
+# Requests, bytes and milliseconds per million blocks.
 PACES = {
     "token": (70_000, 5_000_000_001, 40_000_000),
     "wallet": (150_000, 2_000_000, 90_000_000),
@@ -34,7 +34,7 @@ def paces(*works: str) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def observed(world: World, client: TestClient[Any]) -> TestClient[Any]:
-    """A client of a version that knows every pace."""
+    """A client of a version with the paces of all kinds of work."""
     publish(world.settings.serving_dir, 2, marts_rows(world) | {"collection_paces": paces(*PACES)})
     return client
 
@@ -48,7 +48,7 @@ def estimate(client: TestClient[Any], subject: str, **body: Any) -> dict[str, An
 
 
 def cost(blocks: int, *works: str) -> dict[str, int]:
-    """What so many blocks cost, in floating point, which is exact enough here."""
+    """Return the cost of a number of blocks; floating point is exact enough here."""
     sums = [sum(blocks * PACES[work][place] / 10**6 for work in works) for place in range(3)]
     return {"requests": ceil(sums[0]), "bytes": ceil(sums[1]), "seconds": ceil(sums[2] / 1000)}
 
@@ -65,7 +65,7 @@ def cost(blocks: int, *works: str) -> dict[str, int]:
         ("0001-01-01", "now", 1, HEAD),
     ],
 )
-def test_blocks_times_what_one_took_so_far(
+def test_estimate_is_blocks_times_observed_pace(
     observed: TestClient[Any], start: str, end: str, first: int, last: int
 ) -> None:
     blocks = last - first + 1
@@ -82,7 +82,7 @@ def test_blocks_times_what_one_took_so_far(
 
 
 def second_readings(blocks: int, work: str, mode: str = "sample") -> dict[str, Any]:
-    """Request by request: ranges of 2,000 blocks begin with 20, 80, 320, 1,280; a sample has ends and stretches."""
+    """Return the requests of second readings in each mode; a sample has range ends and stretches in between."""
     askings = {"token": 1, "wallet": 2}[work]
     once = cost(blocks, work)["requests"]
     full = len(range(0, blocks, 2_000)) * 5 * askings
@@ -92,7 +92,7 @@ def second_readings(blocks: int, work: str, mode: str = "sample") -> dict[str, A
     return {"mode": mode, "full": full, "sample": min(sample + max(stretches, ceil(once / 50)), full), "off": 0}
 
 
-def test_each_mode_of_second_readings_is_priced(world: World, observed: TestClient[Any]) -> None:
+def test_every_mode_of_second_readings_is_estimated(world: World, observed: TestClient[Any]) -> None:
     heads = marts_rows(world)["networks"]
     for row in heads:
         row["head_number"] = 1_000_000
@@ -104,7 +104,7 @@ def test_each_mode_of_second_readings_is_priced(world: World, observed: TestClie
         assert 0 == found["secondReadings"]["off"] < found["secondReadings"]["sample"] < found["secondReadings"]["full"]
 
 
-def test_a_block_between_two_instants_counts_where_it_begins_in_time(observed: TestClient[Any]) -> None:
+def test_range_between_instants_counts_blocks_that_start_in_it(observed: TestClient[Any]) -> None:
     """Blocks are 12 seconds apart."""
     found = estimate(observed, FRESH, **{"from": "2026-02-01T00:00:01Z", "to": "2026-02-01T00:00:13Z"})
     assert (found["fromBlock"], found["toBlock"], found["blocks"]) == (101, 101, 1)
@@ -113,7 +113,7 @@ def test_a_block_between_two_instants_counts_where_it_begins_in_time(observed: T
     assert [empty[name] for name in ("blocks", "requests", "bytes", "seconds")] == [0, 0, 0, 0]
 
 
-def test_what_is_collected_already_costs_nothing(observed: TestClient[Any]) -> None:
+def test_collected_blocks_cost_nothing(observed: TestClient[Any]) -> None:
     collected = observed.get(f"{TOKEN}/coverage").json()["collected"]
     own = {number for part in collected for number in range(part["fromBlock"], part["toBlock"] + 1)}
     missing = len(set(range(50, 261)) - own)
@@ -123,14 +123,14 @@ def test_what_is_collected_already_costs_nothing(observed: TestClient[Any]) -> N
     assert found["requests"] == cost(missing, "token")["requests"]
 
 
-def test_a_wallets_native_value_is_counted_as_it_would_be_collected(observed: TestClient[Any]) -> None:
+def test_wallet_estimate_includes_native_value_by_mode(observed: TestClient[Any]) -> None:
     for native, works in ((None, ("wallet", "native")), ("full", ("wallet", "native")), ("balance-only", ("wallet",))):
         found = estimate(observed, WALLET, **{"from": "block:1", "to": "block:90", "native": native})
         assert found["native"] == (native or "full")
         assert {name: found[name] for name in ("requests", "bytes", "seconds")} == cost(found["blocks"], *works)
 
 
-def test_a_creation_that_nobody_knows_is_told(world: World, observed: TestClient[Any]) -> None:
+def test_unknown_creation_block_gives_an_upper_bound(world: World, observed: TestClient[Any]) -> None:
     unknown = estimate(observed, FRESH, **{"from": "creation"})
     assert (unknown["status"], unknown["fromBlock"], unknown["blocks"]) == ("AtMost", 1, HEAD)
     assert "creation" in unknown["detail"]
@@ -145,7 +145,7 @@ def test_a_creation_that_nobody_knows_is_told(world: World, observed: TestClient
     assert (wallet["status"], wallet["fromBlock"]) == ("Estimated", 1)
 
 
-def test_where_nothing_was_observed_nothing_is_made_up(world: World, client: TestClient[Any]) -> None:
+def test_estimate_without_observed_pace_has_no_figures(world: World, client: TestClient[Any]) -> None:
     publish(world.settings.serving_dir, 2, marts_rows(world) | {"collection_paces": paces("wallet")})
     token = estimate(client, FRESH, **{"from": "block:1", "to": "block:90"})
     assert (token["status"], token["blocks"]) == ("NothingObserved", 90)
@@ -158,9 +158,7 @@ def test_where_nothing_was_observed_nothing_is_made_up(world: World, client: Tes
 
 
 @pytest.mark.parametrize(("lost", "body"), [("networks", {"from": "block:1"}), ("blocks", {"from": "2026-01-01"})])
-def test_a_range_that_nobody_knows_has_no_figures(
-    world: World, client: TestClient[Any], lost: str, body: dict[str, str]
-) -> None:
+def test_unknown_range_has_no_figures(world: World, client: TestClient[Any], lost: str, body: dict[str, str]) -> None:
     publish(world.settings.serving_dir, 2, marts_rows(world) | {"collection_paces": paces(*PACES), lost: []})
     found = estimate(client, FRESH, **body)
     assert found.pop("status") == "RangeUnknown"
@@ -168,7 +166,7 @@ def test_a_range_that_nobody_knows_has_no_figures(
     assert set(found.values()) == {None}
 
 
-def test_nothing_is_stored(observed: TestClient[Any], world: World) -> None:
+def test_dry_run_stores_nothing(observed: TestClient[Any], world: World) -> None:
     key = {"Idempotency-Key": "dry"}
     before = [observed.get(path).json() for path in (f"{FRESH}/history-requests", "/v1/audit-events")]
     for _ in range(2):
@@ -184,7 +182,7 @@ def test_nothing_is_stored(observed: TestClient[Any], world: World) -> None:
     problem(again, 422, "idempotency-key-reused")
 
 
-def test_what_would_be_refused_is_refused(observed: TestClient[Any], world: World) -> None:
+def test_dry_run_refuses_invalid_requests_like_the_real_one(observed: TestClient[Any], world: World) -> None:
     def ask(subject: str, caller: str = "admin", **body: Any) -> Any:
         return observed.post(
             f"{subject}/history-requests", json={**body, "dryRun": True}, headers=world.headers(caller)
@@ -200,7 +198,7 @@ def test_what_would_be_refused_is_refused(observed: TestClient[Any], world: Worl
 
 
 @pytest.mark.parametrize("subject", [FRESH, f"/v1/tokens/{BIG_TOKEN_ID}", WALLET])
-def test_of_tracking_with_history_nothing_changes(observed: TestClient[Any], subject: str) -> None:
+def test_dry_run_of_tracking_with_history_changes_nothing(observed: TestClient[Any], subject: str) -> None:
     def state() -> list[Any]:
         paths = (subject, f"{subject}/history-requests", "/v1/audit-events")
         return [observed.get(path).json() for path in paths]
@@ -231,7 +229,7 @@ def test_of_tracking_with_history_nothing_changes(observed: TestClient[Any], sub
         ({"trackingStatus": "enabled", "history": "now", "dryRun": True}, "/history"),
     ],
 )
-def test_a_dry_run_of_tracking_is_refused_like_the_real_one(
+def test_invalid_dry_run_of_tracking_is_refused_like_the_real_one(
     observed: TestClient[Any], body: dict[str, Any], pointer: str
 ) -> None:
     found = problem(observed.put(f"{FRESH}/tracking", json=body), 422, "invalid-body")

@@ -1,4 +1,4 @@
-"""What holds for every operation of the document alike: HEAD, OPTIONS, and texts that are no value."""
+"""Rules common to every operation of the document: HEAD, OPTIONS, and invalid values."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,7 +33,7 @@ NO_TEXTS = [
     for parameter in operation["parameters"]
     if parameter["in"] == "query" and ("enum" in parameter["schema"] or parameter["schema"]["type"] != "string")
 ]
-# Query parameters that take an instant or a day; what else is in a document is no moment of theirs.
+# Query parameters that take an instant or a day.
 MOMENTS = ("from", "to", "asOf")
 TIMED = [
     pytest.param(path, operation, id=operation["operationId"])
@@ -55,14 +55,14 @@ UNDESCRIBED = ["/openapi.json", "/docs", "/docs/start.js"]
 
 @pytest.fixture(scope="module")
 def served(template: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    """The application on a port, and a client of it with the admin's key."""
+    """A client with the admin's key for the application on a port."""
     with serve(template, tmp_path_factory.mktemp("served")) as client:
         yield client
 
 
 @pytest.fixture(scope="module")
 def valued_served(valued_template: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    """The same with prices."""
+    """The same as `served`, with prices."""
     with serve(valued_template, tmp_path_factory.mktemp("valued")) as client:
         yield client
 
@@ -122,7 +122,7 @@ def test_head_of_the_documentation(served: httpx.Client, path: str) -> None:
 
 
 @pytest.mark.parametrize(("path", "method", "operation"), BODILESS)
-def test_a_body_where_none_is_taken_is_refused(
+def test_body_is_refused_by_operations_without_one(
     served: httpx.Client, path: str, method: str, operation: dict[str, Any]
 ) -> None:
     asked = {"params": example_query(operation), "headers": credentials(served, path, operation)}
@@ -135,7 +135,7 @@ def test_a_body_where_none_is_taken_is_refused(
 
 
 @pytest.mark.parametrize(("path", "method", "operation"), [one for one in OPERATIONS if one.values[2]["security"]])
-def test_parameters_that_it_does_not_take_are_refused(
+def test_unknown_parameters_are_refused(
     served: httpx.Client, path: str, method: str, operation: dict[str, Any]
 ) -> None:
     query = example_query(operation) | {"limmit": "5", "Limit": "6"}
@@ -147,7 +147,7 @@ def test_parameters_that_it_does_not_take_are_refused(
     assert [error["parameter"] for error in found["errors"]] == ["limmit", "Limit"]
 
 
-def test_head_tells_errors_like_get(served: httpx.Client) -> None:
+def test_head_returns_the_same_errors_as_get(served: httpx.Client) -> None:
     assert served.head("/v1/tokens?limmit=1").status_code == 400
     assert served.head("/v1/tokens", headers={"Authorization": ""}).status_code == 401
     assert served.head("/nowhere").status_code == 404
@@ -169,7 +169,7 @@ def test_options_names_the_methods_of_a_path(served: httpx.Client, path: str, me
 
 
 @pytest.mark.parametrize(("path", "operation", "name"), NO_TEXTS)
-def test_null_is_no_value_of_a_choice_or_a_number(
+def test_null_is_refused_for_choices_and_numbers(
     served: httpx.Client, path: str, operation: dict[str, Any], name: str
 ) -> None:
     headers = credentials(served, path, operation)
@@ -182,7 +182,7 @@ def test_null_is_no_value_of_a_choice_or_a_number(
 
 
 @pytest.mark.parametrize(("path", "operation", "name"), NO_TEXTS)
-def test_a_choice_that_is_not_listed_is_answered_with_those_that_are(
+def test_unknown_choice_is_refused_with_the_list_of_choices(
     served: httpx.Client, path: str, operation: dict[str, Any], name: str
 ) -> None:
     (schema,) = [one["schema"] for one in operation["parameters"] if (one["in"], one["name"]) == ("query", name)]
@@ -194,13 +194,13 @@ def test_a_choice_that_is_not_listed_is_answered_with_those_that_are(
     assert found["detail"] == f"{name} is 'Coin'; use one of {', '.join(schema['enum'])}"
 
 
-def test_null_is_a_text_like_any_other(served: httpx.Client) -> None:
+def test_null_is_an_ordinary_text_in_text_parameters(served: httpx.Client) -> None:
     found = served.get("/v1/tokens", params={"symbol": "null", "q": "null"})
     assert (found.status_code, found.json()["data"]) == (200, [])
 
 
 @pytest.mark.parametrize(("path", "operation"), TIMED)
-def test_the_ends_of_the_calendar(valued_served: httpx.Client, path: str, operation: dict[str, Any]) -> None:
+def test_moments_at_the_ends_of_the_calendar(valued_served: httpx.Client, path: str, operation: dict[str, Any]) -> None:
     declared = {parameter["name"]: parameter["schema"] for parameter in operation["parameters"]}
     required_names = {one["name"] for one in operation["parameters"] if one["required"]}
     names = [name for name in MOMENTS if name in declared]
@@ -226,7 +226,7 @@ def test_the_ends_of_the_calendar(valued_served: httpx.Client, path: str, operat
 
 
 @pytest.mark.parametrize("text", ENDS)
-def test_the_ends_of_the_calendar_in_bodies(valued_served: httpx.Client, text: str) -> None:
+def test_moments_at_the_ends_of_the_calendar_in_bodies(valued_served: httpx.Client, text: str) -> None:
     timed = 0
     for path, methods in DOCUMENT["paths"].items():
         for method, operation in methods.items():

@@ -1,4 +1,4 @@
-"""Explanations: what a quantity is made of, which price was used by which rule, and what was passed over."""
+"""Explanations: the parts of a quantity, the used price and its rule, and the skipped sources."""
 
 from datetime import datetime
 from typing import Any
@@ -48,7 +48,7 @@ def passed_over(explanation: PriceExplanation) -> list[tuple[Any, ...]]:
     ]
 
 
-def test_the_price_names_source_rule_and_age(valued: World) -> None:
+def test_explained_price_names_source_rule_and_age(valued: World) -> None:
     first, fallback = explained(valued, minute(10) + INSTANT, minute(13))
     assert (first.pair_id, first.priced_as, first.priced_in, first.price_type) == (
         SMALL_PAIR_ID,
@@ -76,14 +76,14 @@ def test_the_price_names_source_rule_and_age(valued: World) -> None:
     assert passed_over(fallback) == [("src_kraken", 0, "Stale", "3.000000000000000001", minute(5))]
 
 
-def test_what_was_passed_over(valued: World) -> None:
+def test_skipped_sources_are_listed_with_the_reason(valued: World) -> None:
     before, stopped, none_left, stale = explained(valued, minute(1), minute(45), minute(48), minute(30))
     assert (before.price, before.price_status) == (None, "NoPrice")
     assert passed_over(before) == [
         ("src_kraken", 0, "NoPrice", None, None),
         ("src_coinbase", 1, "NoPrice", None, None),
     ]
-    # The source's newest price is the one that a guard stopped: the fresh price before it does not count.
+    # The source's newest price is quarantined, so its earlier fresh price does not count.
     for found in (stopped, none_left):
         assert (found.price, found.price_status, found.age_seconds) == (None, "Quarantined", None)
         assert passed_over(found) == [
@@ -94,7 +94,7 @@ def test_what_was_passed_over(valued: World) -> None:
     assert (stale.price_status, [one.reason for one in stale.passed_over]) == ("StalePrice", ["Stale", "Stale"])
 
 
-def test_a_source_without_a_market_says_so(world: World) -> None:
+def test_source_without_a_market_is_listed_as_such(world: World) -> None:
     rows = valued_rows(world)
     for row in rows["price_routes"]:
         if row["source_id"] == "src_coinbase":
@@ -216,7 +216,7 @@ def test_market_capitalization(valued: World) -> None:
         answer = client.get(f"{TOKEN}/market-capitalization?explain=true&interval=1h").json()
         (burn,) = client.get(f"{TOKEN}/activities?type=Burn").json()["data"]
     hour, current = answer["history"][0]["explanation"], answer["current"]["explanation"]
-    # Before the end of the hour the supply was read before the window, at its end in its newest block.
+    # The hourly supply starts from the reading before the window, the current one from the newest block.
     assert hour["quantity"] == {
         "quantityRaw": "155",
         "anchor": {"blockNumber": 250, "quantityRaw": "160"},
@@ -258,7 +258,7 @@ def test_wallet_values(valued: World) -> None:
         f"{WALLET}/value-history",
     ],
 )
-def test_what_cannot_be_explained(valued: World, path: str) -> None:
+def test_explain_is_refused_for_files_and_many_rows(valued: World, path: str) -> None:
     with valued.client() as client:
         found = problem(client.get(f"{path}?explain=true", headers={"Accept": "text/csv"}), 422, "invalid-parameter")
         assert found["errors"][0]["code"] == "json-only"

@@ -1,4 +1,4 @@
-"""The exposures of the dbt project say who uses which mart; here is who does."""
+"""The exposures of the dbt project against the marts that the API, reports and Superset really use."""
 
 import re
 from collections.abc import Iterator
@@ -21,18 +21,18 @@ _NAMED = re.compile(r"\bmarts\.(\w+)(?!\w*\()")
 
 
 def exposed(name: str) -> set[str]:
-    """The marts that an exposure names."""
+    """Return the marts that an exposure names."""
     (found,) = (one for one in yaml.safe_load(_EXPOSURES.read_text())["exposures"] if one["name"] == name)
     return set(re.findall(r"ref\('(\w+)'\)", " ".join(found["depends_on"])))
 
 
 def named(sql: str) -> set[str]:
-    """The marts that a query names."""
+    """Return the marts that a query names."""
     return set(_NAMED.findall(sql)) & marts.contract().keys()
 
 
 class _Recorded(dict[str, str]):
-    """The API's queries, which remember who was asked for."""
+    """The API's queries, which record each used query."""
 
     def __init__(self) -> None:
         super().__init__(load_queries())
@@ -44,7 +44,7 @@ class _Recorded(dict[str, str]):
 
     @property
     def marts(self) -> set[str]:
-        """The marts of the queries that were asked for."""
+        """The marts of the used queries."""
         return {mart for name in self.used for mart in named(super(_Recorded, self).__getitem__(name))}
 
 
@@ -61,7 +61,7 @@ def client(queries: _Recorded, valued: World) -> Iterator[TestClient[Any]]:
 
 
 def read_report(client: TestClient[Any], report: str, asked: dict[str, str]) -> dict[str, Any]:
-    """Read everything that the page of a report asks for; return what it is as of."""
+    """Read all data of a report page; return its `asOf`."""
     link = client.get(f"/v1/reports/{report}", params=asked)
     assert link.status_code == 200, link.text
     header = {"Authorization": f"Bearer {link.json()['reportUrl'].partition('#t=')[2]}"}
@@ -73,23 +73,23 @@ def read_report(client: TestClient[Any], report: str, asked: dict[str, str]) -> 
     return as_of
 
 
-def test_the_api_names_the_marts_of_its_queries() -> None:
+def test_api_exposure_names_the_marts_of_its_queries() -> None:
     assert exposed("api") == {mart for sql in load_queries().values() for mart in named(sql)}
 
 
-def test_the_cap_table_report_names_the_marts_that_it_reads(client: TestClient[Any], queries: _Recorded) -> None:
+def test_cap_table_report_exposure_names_the_marts_it_reads(client: TestClient[Any], queries: _Recorded) -> None:
     newest = read_report(client, "cap-table", {"tokenId": EXAMPLE_TOKEN_ID})
     read_report(client, "cap-table", {"tokenId": EXAMPLE_TOKEN_ID, "asOf": f"block:{newest['blockNumber'] - 1}"})
     assert exposed("cap_table_report") == queries.marts
 
 
-def test_the_wallet_activity_report_names_the_marts_that_it_reads(client: TestClient[Any], queries: _Recorded) -> None:
+def test_wallet_activity_report_exposure_names_the_marts_it_reads(client: TestClient[Any], queries: _Recorded) -> None:
     newest = read_report(client, "wallet-activity", {"walletId": EXAMPLE_WALLET_ID})
     read_report(client, "wallet-activity", {"walletId": EXAMPLE_WALLET_ID, "to": newest["blockTime"]})
     assert exposed("wallet_activity_report") == queries.marts
 
 
-def test_superset_names_the_views_of_its_datasets() -> None:
+def test_superset_exposure_names_the_views_of_its_datasets() -> None:
     found: set[str] = set()
     for file in _DATASETS.glob("*.yaml"):
         dataset = yaml.safe_load(file.read_text())

@@ -1,4 +1,4 @@
-"""An id of another tenant is answered like one that does not exist: in every path, query and body of the document."""
+"""An id of another tenant gets the same response as an unknown id, in every path, query and body of the document."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -54,7 +54,7 @@ KINDS_IN_PATHS = {
     "/v1/networks/ledgers/{name}": "ledger",
     "/v1/networks/{name}": None,
 }
-# Query parameters and fields of bodies that name nothing of a tenant.
+# Query parameters and body fields that do not identify tenant data.
 NO_IDS = (
     "accept", "action", "allowInverse", "asOf", "change", "class", "context", "counterparty", "cursor", "description",
     "direction", "displayName", "dryRun", "effectiveFrom", "embedOrigins", "explain", "from", "history", "interval",
@@ -62,7 +62,7 @@ NO_IDS = (
     "price", "priceType", "q", "sort", "status", "symbol", "theme", "to", "trackingStatus", "type", "wallet",
     "windowSize",
 )  # fmt: skip
-# Kinds by the names of all query parameters and fields of bodies.
+# Kinds by the names of all query parameters and body fields.
 KINDS_BY_NAME: dict[str, str | None] = {
     "tokenId": "token",
     "walletId": "wallet",
@@ -79,7 +79,7 @@ KINDS_BY_NAME: dict[str, str | None] = {
     "mappings": "price-source",
     **dict.fromkeys(NO_IDS),
 }
-# Names that a write gives to a new object: each tenant has its own.
+# Names given to a new object: unique per tenant.
 GIVEN = {("create_token", "externalId"), ("patch_token", "externalId"),
          ("create_wallet", "externalId"), ("patch_wallet", "externalId")}  # fmt: skip
 # Statuses other than 422 for a body in which an unknown id is the only fault.
@@ -87,7 +87,7 @@ MISSING_IN_BODIES = {("put_token_priced_as", "pricedAs"): 409}
 
 
 class Place(NamedTuple):
-    """A place of an operation that takes an id."""
+    """Place in a request that takes an id."""
 
     path: str
     method: str
@@ -106,7 +106,7 @@ def kind_in_path(path: str, parameter: dict[str, Any]) -> str | None:
 
 
 def places(where: str) -> list[Any]:
-    """Return the places of paths, queries or bodies, as parameters of a test."""
+    """Return the places in paths, queries or bodies, as test parameters."""
     found = []
     for path, method, operation in (param.values for param in KEYED):
         if where == "body":
@@ -140,12 +140,12 @@ def fields_of(operation: dict[str, Any]) -> list[str]:
 
 
 def unknown(text: str) -> str:
-    """Return a text of the same form that nothing is named by."""
+    """Return an unknown id or name of the same form."""
     return text[:-1] + ("1" if text.endswith("0") else "0")
 
 
 class Second(NamedTuple):
-    """The second tenant: its client, and one object of each kind that it owns."""
+    """The second tenant: its client and one of its objects of each kind."""
 
     world: World
     client: TestClient[Any]
@@ -184,12 +184,12 @@ def second(template: World, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 
 def own_path(second: Second, place: Place, value: str | None = None) -> str:
-    """Return a path of the second tenant's own objects; from the place on, of those of the other one.
+    """Return a path with the second tenant's objects, and with the other tenant's from the place on.
 
     Args:
         second: owner of the objects.
-        place: names the operation, and a parameter of its path where a value is given.
-        value: takes the place of that parameter's.
+        place: names the operation and, if a value is given, a parameter of its path.
+        value: replaces the value of that parameter.
     """
     values: dict[str, str] = {}
     for parameter in (one for one in place.operation["parameters"] if one["in"] == "path"):
@@ -219,20 +219,20 @@ def own_body(second: Second, place: Place) -> Any:
 
 
 def shown(answer: Any, text: str) -> tuple[Any, ...]:
-    """Return status, headers and body of an answer, without the requested id and headers such as the date."""
+    """Return status, headers and body of a response, without the requested id and headers like the date."""
     headers = {name: value for name, value in answer.headers.items() if name not in OF_ONE_ANSWER}
     body = answer.text.replace(answer.headers["x-request-id"], "").replace(text, "")
     return answer.status_code, headers, body
 
 
 def both(second: Second, place: Place, other: str, **request: Any) -> Any:
-    """Ask with an id of the other tenant and with an unknown one; return the answer, which is the same.
+    """Send a request with another tenant's id and with an unknown id; return the response, which must be the same.
 
     Args:
-        second: asks.
+        second: the sender.
         place: where the id is.
         other: the id of the other tenant.
-        request: makes the arguments of a request from an id, by their names.
+        request: functions from an id to the arguments of the request, by name.
     """
     before, answers = stored(second.world), []
     for text in (other, unknown(other)):
@@ -244,9 +244,9 @@ def both(second: Second, place: Place, other: str, **request: Any) -> Any:
 
 
 @pytest.mark.parametrize("place", places("path"))
-def test_an_id_in_a_path(second: Second, place: Place) -> None:
+def test_foreign_id_in_a_path_is_not_found(second: Second, place: Place) -> None:
     (other,) = [one["example"] for one in place.operation["parameters"] if one["name"] == place.name]
-    # The examples of some operations are not of the tenant alone.
+    # Some operations have examples that are not tenant-specific.
     other = OF_THE_OTHER.get(place.kind, other)
     query, body = example_query(place.operation), own_body(second, place)
     answer = both(
@@ -261,7 +261,7 @@ def test_an_id_in_a_path(second: Second, place: Place) -> None:
 
 
 @pytest.mark.parametrize("place", places("query"))
-def test_an_id_in_a_query(second: Second, place: Place) -> None:
+def test_foreign_id_in_a_query_is_not_found(second: Second, place: Place) -> None:
     query, path = example_query(place.operation), own_path(second, place)
     answer = both(
         second,
@@ -280,11 +280,11 @@ def test_an_id_in_a_query(second: Second, place: Place) -> None:
 
 
 @pytest.mark.parametrize("place", places("body"))
-def test_an_id_in_a_body(second: Second, place: Place) -> None:
+def test_foreign_id_in_a_body_is_not_found(second: Second, place: Place) -> None:
     body, path = own_body(second, place), own_path(second, place)
     lists = {"priceSources": lambda text: [text], "mappings": lambda text: [{"priceSource": text, "symbol": "X"}]}
     shape = lists.get(place.name, lambda text: text)
-    # A single source takes the place of several.
+    # A single source replaces the list of sources.
     kept = {name: value for name, value in body.items() if (place.name, name) != ("priceSource", "priceSources")}
     answer = both(
         second,
@@ -306,7 +306,7 @@ def test_an_id_in_a_body(second: Second, place: Place) -> None:
         if "{" not in path and path != "/v1/networks"
     ],
 )
-def test_lists_hold_nothing_of_another_tenant(second: Second, path: str, operation: dict[str, Any]) -> None:
+def test_lists_contain_nothing_of_another_tenant(second: Second, path: str, operation: dict[str, Any]) -> None:
     assert "limit" in {parameter["name"] for parameter in operation["parameters"]}
 
     def ids(who: str) -> set[str]:
@@ -342,8 +342,8 @@ def test_the_index_links_to_no_report_of_another_tenant(second: Second) -> None:
         assert (answer.status_code, answer.json()["code"]) == (404, f"{kind}-not-found")
 
 
-def test_each_tenant_gives_its_own_names(world: World, client: TestClient[Any]) -> None:
-    """A name that another tenant gave already is free: what must be unique is so within a tenant."""
+def test_names_are_unique_only_within_a_tenant(world: World, client: TestClient[Any]) -> None:
+    """A name used by another tenant is still available."""
     token = {"ledger": EXAMPLE_LEDGER, "symbol": "SMALL", "externalId": OF_THE_OTHER["external"]}
     for method, path, body in (
         ("POST", "/v1/priced-items", {"symbol": EXAMPLE_SYMBOL, "name": "Bitcoin", "class": "Other"}),

@@ -1,4 +1,4 @@
-"""Pages, CSV, NDJSON and Parquet of every list: the rows of the whole JSON, with as-of and coverage beside."""
+"""Pages, CSV, NDJSON and Parquet of every list have the same rows, as-of and coverage as the JSON response."""
 
 import asyncio
 import csv
@@ -38,12 +38,12 @@ from tests.api.world import BIG_TOKEN_ID, HOLDERS, World, copy_world
 
 TOKEN, WALLET = f"/v1/tokens/{EXAMPLE_TOKEN_ID}", f"/v1/wallets/{EXAMPLE_WALLET_ID}"
 WALLET_ADDRESS = HOLDERS["h1"]
-# Ids in place of the examples where those have fewer rows.
+# Ids used instead of examples that have too few rows.
 VALUES = {"list_token_prices": {"tokenId": EXAMPLE_TOKEN_ID}, "list_pair_prices": {"pairId": SMALL_PAIR_ID}}
 
 
 def collection(path: str, operation: dict[str, Any]) -> str:
-    """Return the URL of all rows of a list; of queries only what must be given."""
+    """Return the URL of all rows of a list, with only the required query parameters."""
     required = {
         one["name"]: one["example"] for one in operation["parameters"] if one["in"] == "query" and one["required"]
     }
@@ -51,7 +51,7 @@ def collection(path: str, operation: dict[str, Any]) -> str:
     return f"{address}?{urlencode(required)}" if required else address
 
 
-# Of every list the URL, by the document.
+# The URL of every list in the document.
 LISTS = {param.values[2]["operationId"]: collection(*param.values[::2]) for param in TABULAR}
 PAGED = [
     LISTS[operation["operationId"]]
@@ -79,7 +79,7 @@ NARROWED = [
 
 @pytest.fixture(scope="module")
 def unchanged(valued_template: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """A world with at least three rows in every list with pages."""
+    """A world with at least three rows in every paged list."""
     world = copy_world(valued_template, tmp_path_factory.mktemp("full"))
     records = [record(world, subject, number, block) for subject in (EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID)
                for number, block in ((1, 160), (2, 120), (3, 160), (4, 300))]  # fmt: skip
@@ -105,7 +105,7 @@ def unchanged(valued_template: World, tmp_path_factory: pytest.TempPathFactory) 
 
 
 def lists_all(answer: dict[str, Any]) -> bool:
-    """Say whether nothing that an answer's coverage does not name is missing in its rows."""
+    """Return whether the rows lack nothing except the gaps named by the coverage."""
     return answer.get("holdersStatus", "Complete") == "Complete" and answer.get("holdingsComplete", True)
 
 
@@ -125,7 +125,7 @@ def flat(row: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def cell(row: dict[str, Any], column: str) -> Any:
-    """Return the value of a row in a column such as `token.symbol`; null where the outer object is null."""
+    """Return a row's value in a column such as `token.symbol`; null if the outer object is null."""
     if column in row:
         return row[column]
     outer, _, inner = column.partition(".")
@@ -134,8 +134,8 @@ def cell(row: dict[str, Any], column: str) -> Any:
 
 
 def is_shown(row: dict[str, Any], name: str, columns: Sequence[str]) -> bool:
-    """Say whether a value has a column: its own, one of an object around it as JSON, or those of its fields."""
-    # Deprecated: of JSON and NDJSON alone.
+    """Return whether a value has a column: its own, a JSON column of an outer object, or columns of its fields."""
+    # Deprecated: only in JSON and NDJSON.
     is_old = name == "date" and "from" in row
     around = [".".join(name.split(".")[:count]) for count in range(1, name.count(".") + 2)]
     return is_old or any(one in columns or any(column.startswith(f"{one}.") for column in columns) for one in around)
@@ -148,7 +148,7 @@ def as_text(value: Any) -> str:
 
 
 @pytest.mark.parametrize("url", [*PAGED, *SORTED, *(url for url in NARROWED if "/balances" not in url)])
-def test_pages_hold_each_row_once_in_the_order_of_the_whole(reader: TestClient[Any], url: str) -> None:
+def test_pages_have_each_row_once_in_the_order_of_the_full_list(reader: TestClient[Any], url: str) -> None:
     separator = "&" if "?" in url else "?"
     answer = reader.get(f"{url}{separator}limit=1000").json()
     whole = [json.dumps(row) for row in answer["data"]]
@@ -169,7 +169,9 @@ def test_pages_hold_each_row_once_in_the_order_of_the_whole(reader: TestClient[A
 
 @pytest.mark.parametrize("batch", [5_000, 2])
 @pytest.mark.parametrize("url", [*LISTS.values(), *NARROWED])
-def test_all_forms_agree(reader: TestClient[Any], url: str, batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_formats_have_the_same_rows(
+    reader: TestClient[Any], url: str, batch: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     client = reader
     monkeypatch.setattr("api.http.calls.Services.batch_rows", batch)
     rows, answer = json_rows(client, url)
@@ -231,7 +233,7 @@ def test_all_forms_agree(reader: TestClient[Any], url: str, batch: int, monkeypa
         ("/v1/networks", None, "networks"),
     ],
 )
-def test_files_say_all_that_json_says_beside_its_rows(
+def test_files_have_all_fields_that_json_has_beside_its_rows(
     client: TestClient[Any], url: str, subject: str | None, named: str
 ) -> None:
     expected = {
@@ -269,14 +271,14 @@ def test_files_say_all_that_json_says_beside_its_rows(
     assert len({answer.headers["etag"] for answer in (commented, widened, forms[media_types.CSV])}) == 3
 
 
-def test_a_file_is_not_complete_where_holdings_are_unknown(client: TestClient[Any]) -> None:
+def test_file_with_unknown_holdings_is_not_complete(client: TestClient[Any]) -> None:
     url = f"{WALLET}/value-history?from=2026-02-01T00:40:00Z"
     answer, sent = client.get(url).json(), client.get(url, headers={"Accept": media_types.CSV}).headers
     assert (answer["coverage"]["complete"], answer["holdingsComplete"]) == (True, False)
     assert json.loads(sent["x-coverage"]) == answer["coverage"] | {"complete": False}
 
 
-def test_context_is_refused_where_it_says_nothing(client: TestClient[Any]) -> None:
+def test_context_is_refused_for_other_formats_than_csv(client: TestClient[Any]) -> None:
     for form in ("application/json", media_types.NDJSON, media_types.PARQUET):
         answer = problem(client.get(f"{TOKEN}/cap-table?context=columns", headers={"Accept": form}), 400, "csv-only")
         assert [error["parameter"] for error in answer["errors"]] == ["context"]
@@ -323,7 +325,7 @@ def test_an_empty_collection_has_a_header(client: TestClient[Any]) -> None:
         ("text/csv;q=high", None),
     ],
 )
-def test_the_preferred_form_is_chosen(client: TestClient[Any], accept: str, expected: str | None) -> None:
+def test_preferred_format_is_chosen(client: TestClient[Any], accept: str, expected: str | None) -> None:
     answer = client.get(f"{TOKEN}/activities", headers={"Accept": accept})
     if expected is None:
         problem(answer, 406, "not-acceptable")
@@ -332,7 +334,7 @@ def test_the_preferred_form_is_chosen(client: TestClient[Any], accept: str, expe
 
 
 @pytest.mark.parametrize("form", ["text/csv", "application/x-ndjson", "application/vnd.apache.parquet"])
-def test_an_etag_tells_nothing_of_another_tenant(world: World, client: TestClient[Any], form: str) -> None:
+def test_etag_does_not_depend_on_another_tenant(world: World, client: TestClient[Any], form: str) -> None:
     path, item = "/v1/priced-items", {"name": "Silver", "symbol": "XAG", "class": "Commodity"}
     before = client.get(path, headers={"Accept": form}).headers["etag"]
     assert client.post(path, json=item, headers=world.headers("foreign")).status_code == 201
@@ -344,9 +346,7 @@ def test_an_etag_tells_nothing_of_another_tenant(world: World, client: TestClien
     assert changed.headers["etag"] != before
 
 
-def test_a_write_between_what_is_read_for_a_file_shows_under_its_etag(
-    client: TestClient[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_write_during_a_download_changes_the_etag(client: TestClient[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     path, form = f"/v1/tokens/{EXAMPLE_TOKEN_ID}", {"Accept": media_types.CSV}
     tabular = Call.tabular
 
@@ -362,8 +362,8 @@ def test_a_write_between_what_is_read_for_a_file_shows_under_its_etag(
 
 
 @pytest.mark.parametrize("form", [media_types.CSV, media_types.NDJSON, media_types.PARQUET])
-def test_a_file_is_closed_when_a_client_leaves_that_takes_nothing(form: str) -> None:
-    """By the request, not by the garbage collector, which may run in a thread that holds a lock."""
+def test_file_is_closed_when_the_client_disconnects_early(form: str) -> None:
+    """The request closes it, not the garbage collector, which may run in a thread that holds a lock."""
     closed: list[bool] = []
 
     def batches() -> Generator[Sequence[Revocation]]:

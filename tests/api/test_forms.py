@@ -1,4 +1,4 @@
-"""Forms as bodies: as strict as JSON, though all that they hold is text."""
+"""Form bodies are checked as strictly as JSON, although all values are text."""
 
 from typing import Any, Literal
 
@@ -10,7 +10,7 @@ from api.schema import Schema
 
 
 class Wanted(Schema, frozen=True, kw_only=True):
-    """A form with a field of each kind."""
+    """Form with a field of each kind."""
 
     token: str
     data_version: int | None = None
@@ -49,7 +49,7 @@ def test_forms_are_read(content: bytes, read: Wanted) -> None:
         ("token=\u00fc".encode(), 400, "malformed-form", []),
     ],
 )
-def test_wrong_forms_are_told(content: bytes, status: int, code: str, pointers: list[Any]) -> None:
+def test_faults_of_forms_are_named(content: bytes, status: int, code: str, pointers: list[Any]) -> None:
     with pytest.raises(ApiError) as caught:
         read_form(content, Wanted)
     assert (caught.value.status, caught.value.code) == (status, code)

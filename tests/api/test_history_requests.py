@@ -1,4 +1,4 @@
-"""History requests: asked for, listed, watched and cancelled, of tokens and of wallets."""
+"""History requests of tokens and wallets: creation, lists, progress and cancelling."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -18,7 +18,7 @@ FRESH = f"/v1/tokens/{FRESH_TOKEN_ID}/history-requests"
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-def test_a_request_is_stored_as_asked_in_canonical_form(client: TestClient[Any]) -> None:
+def test_request_is_stored_in_canonical_form(client: TestClient[Any]) -> None:
     before = utc_now()
     answer = client.post(FRESH, json={"from": "2026-01-31T14:00:00+02:00"})
     assert answer.status_code == 202
@@ -64,7 +64,7 @@ def test_a_wallets_request_may_name_its_mode(client: TestClient[Any]) -> None:
         (WALLET, {"from": "creation", "native": "none"}, "/native"),
     ],
 )
-def test_malformed_requests_are_named(client: TestClient[Any], path: str, body: dict[str, Any], pointer: str) -> None:
+def test_invalid_fields_are_named(client: TestClient[Any], path: str, body: dict[str, Any], pointer: str) -> None:
     before = client.get(path).json()
     found = problem(client.post(path, json=body), 422, "invalid-body")
     assert [error["pointer"] for error in found["errors"]] == [pointer]
@@ -80,17 +80,17 @@ def test_malformed_requests_are_named(client: TestClient[Any], path: str, body: 
         ({"from": "creation", "to": "soon"}, "/to"),
     ],
 )
-def test_what_cannot_be_read_is_named(client: TestClient[Any], body: dict[str, Any], pointer: str) -> None:
+def test_malformed_fields_are_named(client: TestClient[Any], body: dict[str, Any], pointer: str) -> None:
     for path in (TOKEN, WALLET):
         found = problem(client.post(path, json=body), 400, "malformed-field")
         assert [error["pointer"] for error in found["errors"]] == [pointer]
 
 
-def test_a_typo_is_refused(client: TestClient[Any]) -> None:
+def test_unknown_field_is_refused(client: TestClient[Any]) -> None:
     problem(client.post(TOKEN, json={"from": "creation", "until": "now"}), 400, "unknown-field")
 
 
-def test_a_contract_without_amounts_has_no_history(client: TestClient[Any]) -> None:
+def test_non_fungible_contract_has_no_history(client: TestClient[Any]) -> None:
     path = f"/v1/tokens/{NFT_TOKEN_ID}/history-requests"
     problem(client.post(path, json={"from": "creation"}), 409, "not-fungible")
     assert client.get(path).json()["data"] == []
@@ -118,7 +118,7 @@ def test_progress_shows_as_reported(world: World, client: TestClient[Any], path:
     assert failed["estimatedEnd"] is None
 
 
-def test_one_that_waits_for_its_networks_budget_says_so_and_until_when(world: World, client: TestClient[Any]) -> None:
+def test_request_waiting_for_network_budget_shows_when_it_resumes(world: World, client: TestClient[Any]) -> None:
     one = f"{TOKEN}/{EXAMPLE_TOKEN_OPERATION_ID}"
     report(world, EXAMPLE_TOKEN_OPERATION_ID, result={"waitsUntil": "2026-03-02T00:00:00Z"})
     waiting = client.get(one).json()
@@ -133,7 +133,7 @@ def test_one_that_waits_for_its_networks_budget_says_so_and_until_when(world: Wo
     assert (ended["status"], ended["resumesAt"]) == ("Cancelled", None)
 
 
-def test_the_resolved_mode_takes_the_place_of_the_one_asked_for(world: World, client: TestClient[Any]) -> None:
+def test_resolved_mode_replaces_the_requested_mode(world: World, client: TestClient[Any]) -> None:
     made = client.post(WALLET, json={"from": "creation", "native": "full"}).json()
     report(world, made["id"], native="balance-only")
     assert client.get(f"{WALLET}/{made['id']}").json()["native"] == "balance-only"
@@ -161,7 +161,7 @@ def test_lists_are_newest_first(client: TestClient[Any]) -> None:
     problem(client.get(f"{TOKEN}?limit=2&cursor={cursor}"), 400, "bad-cursor")
 
 
-def test_tables_follow_what_is_reported(world: World, client: TestClient[Any]) -> None:
+def test_table_and_etag_follow_reported_progress(world: World, client: TestClient[Any]) -> None:
     csv = {"Accept": "text/csv"}
     answer = client.get(TOKEN, headers=csv)
     header, row = answer.text.splitlines()
@@ -173,7 +173,7 @@ def test_tables_follow_what_is_reported(world: World, client: TestClient[Any]) -
     assert client.get(TOKEN, headers=known).text.splitlines()[1].split(",")[2] == "11"
 
 
-def test_a_request_is_found_under_its_own_subject_alone(client: TestClient[Any]) -> None:
+def test_request_is_found_only_under_its_own_subject(client: TestClient[Any]) -> None:
     for path in (
         f"/v1/tokens/{BIG_TOKEN_ID}/history-requests/{EXAMPLE_TOKEN_OPERATION_ID}",
         f"{TOKEN}/{EXAMPLE_WALLET_OPERATION_ID}",

@@ -1,4 +1,4 @@
-"""A moment that is asked for is the moment that is answered: its prices count, and no other tenant's block is named."""
+"""Requested moments: responses use the prices of that moment and name no block of another tenant."""
 
 import io
 import json
@@ -41,7 +41,7 @@ TOKEN, WALLET = f"/v1/tokens/{EXAMPLE_TOKEN_ID}", f"/v1/wallets/{EXAMPLE_WALLET_
 
 
 def text(moment: datetime) -> str:
-    """An instant as answers show it."""
+    """Return an instant as responses show it."""
     return moment.isoformat().replace("+00:00", "Z")
 
 
@@ -58,8 +58,8 @@ def stored(block: int, *, is_tail: bool = False) -> dict[str, Any]:
 # Instants, days and blocks
 
 
-def test_a_moment_that_is_named_as_covered_is_covered_where_blocks_share_a_second() -> None:
-    """The range ends within a second that the next block shares: at that second not all of it is collected."""
+def test_suggested_covered_moment_is_covered_if_blocks_share_a_second() -> None:
+    """The range ends in a second shared with the next block, so that second is not fully collected."""
     last = datetime(2026, 1, 1, 0, 0, 10)  # noqa: DTZ001 - as marts have it
     ranges = [
         CoverageRow(5, 9, last - timedelta(seconds=8), last, is_covered=True, reason=None),
@@ -74,8 +74,8 @@ def test_a_moment_that_is_named_as_covered_is_covered_where_blocks_share_a_secon
 
 
 @pytest.mark.parametrize("offset", [timedelta(), INSTANT, timedelta(seconds=11, microseconds=999_999)])
-def test_an_instant_is_the_moment_asked_for(valued: World, offset: timedelta) -> None:
-    """Of block 305 nothing is stored; the newest block with something of the token before it is 300."""
+def test_instant_uses_the_newest_block_before_it(valued: World, offset: timedelta) -> None:
+    """Block 305 is not stored; the newest earlier block with a movement of the token is 300."""
     moment = time_of(305) + offset
     with valued.client() as client:
         answer = client.get(f"{TOKEN}/cap-table", params={"asOf": text(moment)}).json()
@@ -87,7 +87,7 @@ def test_an_instant_is_the_moment_asked_for(valued: World, offset: timedelta) ->
     ]
 
 
-def test_a_block_whose_time_is_not_stored(valued: World) -> None:
+def test_block_without_stored_time_has_no_values(valued: World) -> None:
     with valued.client() as client:
         table = client.get(f"{TOKEN}/cap-table?asOf=block:305").json()
         known = client.get(f"{TOKEN}/cap-table", params={"asOf": text(time_of(305))}).json()
@@ -105,8 +105,8 @@ def test_a_block_whose_time_is_not_stored(valued: World) -> None:
     }
 
 
-def test_a_block_that_the_view_names(valued: World) -> None:
-    """By a movement, by the end of a range, by the tail while it was tracked, by what another subject has there."""
+def test_block_is_named_if_the_tenants_own_data_has_it(valued: World) -> None:
+    """It has a movement, ends a range, is in the tail while tracked, or belongs to another own subject."""
     with valued.client() as client:
         for block in (300, 200, 251, 399):
             told = client.get(f"{TOKEN}/cap-table?asOf=block:{block}").json()["asOf"]
@@ -117,11 +117,11 @@ def test_a_block_that_the_view_names(valued: World) -> None:
     assert (newest["blockNumber"], newest["at"]) == (400, text(time_of(400)))
 
 
-# What was stored for others
+# Blocks stored for other tenants
 
 
 def test_no_other_tenants_block_is_named(valued: World) -> None:
-    """Blocks 304 and 180 are stored because somebody else's token moved there; 60 as tail, before tracking here."""
+    """Blocks 304 and 180 are stored for another tenant's token; 60 is tail from before tracking."""
     rows = valued_rows(valued)
     rows["blocks"] += [stored(304), stored(180), stored(60, is_tail=True), stored(302, is_tail=True)]
     rows["coverage"] = [
@@ -141,7 +141,7 @@ def test_no_other_tenants_block_is_named(valued: World) -> None:
 
 
 def sparse(world: World, after: datetime | None, *, is_awaited: bool = False) -> None:
-    """Publish a token whose tracking ends with block 400; the chain's next block came then, or none did."""
+    """Publish a token tracked until block 400; `after` is the time of the next block, or None without one."""
     rows = valued_rows(world)
     key = world.subject_keys[EXAMPLE_TOKEN_ID]
     covered = coverage_rows(world, EXAMPLE_TOKEN_ID, [(1, 250, "BeforeTracking"), (251, 400, None)])
@@ -156,7 +156,7 @@ def sparse(world: World, after: datetime | None, *, is_awaited: bool = False) ->
     publish(world.settings.serving_dir, 2, rows)
 
 
-def test_a_range_holds_what_is_before_the_next_block(valued: World) -> None:
+def test_range_covers_instants_up_to_the_next_block(valued: World) -> None:
     after = time_of(400) + 9 * HOUR
     sparse(valued, after)
     with valued.client() as client:
@@ -173,8 +173,8 @@ def test_a_range_holds_what_is_before_the_next_block(valued: World) -> None:
 
 
 @pytest.mark.parametrize("is_awaited", [True, False])
-def test_beyond_the_newest_block_nothing_is_known(valued: World, is_awaited: bool) -> None:
-    """A window that no block has reached begins at an instant: blocks may still come before it."""
+def test_instants_after_the_newest_block_are_not_covered(valued: World, is_awaited: bool) -> None:
+    """A window without a block begins at an instant, and new blocks may still precede it."""
     sparse(valued, time_of(400) + 9 * HOUR if is_awaited else None, is_awaited=is_awaited)
     with valued.client() as client:
         newest = client.get(f"{TOKEN}/cap-table", params={"asOf": text(time_of(400))}).json()["asOf"]
@@ -188,7 +188,7 @@ def test_beyond_the_newest_block_nothing_is_known(valued: World, is_awaited: boo
 
 @pytest.fixture(scope="module")
 def long(valued_template: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """The world of the value histories; one holder has the whole supply, so that his value is the capitalization."""
+    """The world of the value histories; one holder owns the whole supply, so its value equals the capitalization."""
     made = copy_world(valued_template, tmp_path_factory.mktemp("moments"))
     rows = long_rows(made)
     key = made.subject_keys[EXAMPLE_TOKEN_ID]
@@ -211,7 +211,7 @@ def long(valued_template: World, tmp_path_factory: pytest.TempPathFactory) -> It
 
 
 def moments() -> list[str]:
-    """Random instants and days, of a view whose stored blocks lie days apart."""
+    """Return random instants and days in a view with stored blocks that lie days apart."""
     drawn = random.Random(11)
     first = time_of(100)
     instants = [first + timedelta(microseconds=drawn.randrange((NEWEST - first) // INSTANT)) for _ in range(60)]
@@ -228,7 +228,7 @@ def end_of(moment: str) -> datetime:
 
 @pytest.mark.parametrize("moment", moments())
 def test_all_answers_of_one_moment_agree(long: Any, moment: str) -> None:
-    """Cap table, balances, capitalization and value history, with plain decimals and with each other."""
+    """Compare cap table, balances, capitalization and value history with plain decimals and each other."""
     end = end_of(moment)
     at = end - INSTANT
     table = long.get(f"{TOKEN}/cap-table", params={"asOf": moment})
@@ -268,7 +268,7 @@ def test_all_answers_of_one_moment_agree(long: Any, moment: str) -> None:
             assert (shown["quantity"], shown["value"], shown["isComplete"]) == (row["quantity"], row["value"], True)
 
 
-def test_files_say_whose_prices_count(long: Any) -> None:
+def test_files_have_the_as_of_moment_and_its_values(long: Any) -> None:
     for moment in ("2026-02-25", "2026-02-25T13:00:00Z"):
         expected = long.get(f"{TOKEN}/cap-table", params={"asOf": moment}).json()
         assert expected["asOf"]["at"] == text(end_of(moment) - INSTANT)

@@ -1,4 +1,4 @@
-"""Days named by the present date, and moments before a token was there."""
+"""Days named relative to today, and moments before a token's creation."""
 
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
@@ -24,7 +24,7 @@ MIDNIGHT = NOW + timedelta(days=1)
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[datetime]:
-    """The instant at which requests come, which a test may change."""
+    """The current time of requests, which a test may change."""
     told = [NOW]
     for module in ("api.http.auth", "api.reports.calls"):
         monkeypatch.setattr(f"{module}.utc_now", lambda: told[0])
@@ -33,7 +33,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[datetime]:
 
 @pytest.fixture
 def covered(valued: World) -> Iterator[TestClient[Any]]:
-    """The API where the newest range goes on for three days after block 400 of the first of February."""
+    """The API with a newest range that continues for three days after block 400 of 1 February."""
     rows = valued_rows(valued)
     keys = [valued.subject_keys[subject_id] for subject_id in (EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID)]
     rows["coverage"] = [row for row in rows["coverage"] if row["subject_key"] not in keys]
@@ -54,11 +54,11 @@ def covered(valued: World) -> Iterator[TestClient[Any]]:
         ("2026-02-28T23:59:59.999999+00:00", "2026-02-27", "2026-01-31"),
         ("2024-03-02T12:00:00+00:00", "2024-03-01", "2024-02-29"),
         ("2026-01-01T00:30:00+00:00", "2025-12-31", "2025-12-31"),
-        # Still the last day of the year in UTC.
+        # In UTC it is still the last day of the year.
         ("2026-01-01T00:30:00+02:00", "2025-12-30", "2025-11-30"),
     ],
 )
-def test_days_are_those_of_utc(now: str, yesterday: str, month_end: str) -> None:
+def test_days_are_utc_days(now: str, yesterday: str, month_end: str) -> None:
     at = datetime.fromisoformat(now)
     for name, day in (("yesterday", yesterday), ("last-month-end", month_end)):
         named, written = read_moment(name, at), read_moment(day, at)
@@ -69,7 +69,7 @@ def test_days_are_those_of_utc(now: str, yesterday: str, month_end: str) -> None
 
 @pytest.mark.parametrize("path", [CAP_TABLE, f"{WALLET}/balances", f"{CAP_TABLE}/changes?from=block:260&to="])
 @pytest.mark.usefixtures("clock")
-def test_a_named_day_is_that_day(covered: TestClient[Any], path: str) -> None:
+def test_named_day_equals_its_date(covered: TestClient[Any], path: str) -> None:
     asked = path if path.endswith("=") else f"{path}?asOf="
     named, dated = (covered.get(f"{asked}{day}") for day in ("yesterday", "2026-02-01"))
     newest, plain = covered.get(f"{asked}today"), covered.get(path.removesuffix("&to="))
@@ -79,18 +79,18 @@ def test_a_named_day_is_that_day(covered: TestClient[Any], path: str) -> None:
 
 
 @pytest.mark.usefixtures("clock")
-def test_a_named_day_that_is_not_covered_is_told_by_its_date(covered: TestClient[Any]) -> None:
+def test_uncovered_named_day_is_refused_with_its_date(covered: TestClient[Any]) -> None:
     refused = problem(covered.get(f"{CAP_TABLE}?asOf=last-month-end"), 409, "not-covered")
     assert "2026-01-31" in refused["detail"]
 
 
-def test_the_newest_block_is_no_earlier_moment(client: TestClient[Any]) -> None:
+def test_newest_block_is_refused_as_earlier_moment(client: TestClient[Any]) -> None:
     refused = problem(client.get(f"{CAP_TABLE}/changes?from=today"), 422, "invalid-parameter")
     assert refused["errors"][0]["parameter"] == "from"
 
 
-def test_pages_stay_with_the_day(covered: TestClient[Any], clock: list[datetime]) -> None:
-    """A link goes on with the day that was meant; a cursor beside a name that means another day now is refused."""
+def test_next_link_keeps_the_day_after_midnight(covered: TestClient[Any], clock: list[datetime]) -> None:
+    """The link has the resolved date; a cursor together with a name that now means another day is refused."""
     first = covered.get(f"{CAP_TABLE}?asOf=yesterday&limit=1")
     cursor, link = first.json()["page"]["nextCursor"], first.links["next"]["url"]
     assert "asOf=2026-02-01" in link
@@ -102,7 +102,7 @@ def test_pages_stay_with_the_day(covered: TestClient[Any], clock: list[datetime]
     assert followed["data"][0]["rank"] == 2
 
 
-def test_a_file_of_yesterday_is_another_one_tomorrow(covered: TestClient[Any], clock: list[datetime]) -> None:
+def test_file_of_yesterday_changes_at_midnight(covered: TestClient[Any], clock: list[datetime]) -> None:
     first = covered.get(f"{CAP_TABLE}?asOf=yesterday", headers={"Accept": "text/csv"})
     kept = {"Accept": "text/csv", "If-None-Match": first.headers["etag"]}
     assert covered.get(f"{CAP_TABLE}?asOf=yesterday", headers=kept).status_code == 304
@@ -112,7 +112,7 @@ def test_a_file_of_yesterday_is_another_one_tomorrow(covered: TestClient[Any], c
 
 @pytest.fixture
 def created(world: World) -> Iterator[TestClient[Any]]:
-    """The API of a token whose contract came in block 90, where its history begins."""
+    """The API with a token created in block 90, where its history begins."""
     rows = marts_rows(world)
     key = world.subject_keys[EXAMPLE_TOKEN_ID]
     rows["coverage"] = [row for row in rows["coverage"] if row["subject_key"] != key]
@@ -126,7 +126,7 @@ def created(world: World) -> Iterator[TestClient[Any]]:
 
 
 @pytest.mark.parametrize("moment", ["block:89", "block:0", time_of(90) - INSTANT, time_of(1), "2019-01-01"])
-def test_before_its_creation_a_token_has_no_holders(created: TestClient[Any], moment: str | datetime) -> None:
+def test_token_has_no_holders_before_its_creation(created: TestClient[Any], moment: str | datetime) -> None:
     as_of = moment if isinstance(moment, str) else moment.isoformat().replace("+00:00", "Z")
     told = created.get(CAP_TABLE, params={"asOf": as_of}).json()
     assert told["asOfStatus"] == "BeforeCreation"
@@ -141,8 +141,8 @@ def test_before_its_creation_a_token_has_no_holders(created: TestClient[Any], mo
 
 @pytest.mark.parametrize("moment", ["block:89", "2019-01-01"])
 @pytest.mark.parametrize("end", ["block:150", "block:400"])
-def test_changes_since_before_the_creation_are_all_holders(world: World, moment: str, end: str) -> None:
-    """Each holder of the later cap table is new, with all that it has; the gap between two ranges changes nothing."""
+def test_changes_since_before_the_creation_list_all_holders(world: World, moment: str, end: str) -> None:
+    """Each holder of the later cap table is new with its whole balance, also across a gap."""
     rows = marts_rows(world)
     for row in rows["tokens"]:
         row["created_block_number"] = 100
@@ -182,12 +182,12 @@ def test_changes_before_the_creation(created: TestClient[Any]) -> None:
     problem(created.get(f"{CAP_TABLE}/changes?from=block:100&to=block:89"), 422, "invalid-parameter")
 
 
-def test_from_its_creation_on_a_token_has_a_block(created: TestClient[Any]) -> None:
+def test_token_has_a_block_from_its_creation_on(created: TestClient[Any]) -> None:
     for moment in ("block:90", time_of(90).isoformat().replace("+00:00", "Z")):
         assert created.get(CAP_TABLE, params={"asOf": moment}).json()["asOfStatus"] == "Covered"
 
 
-def test_before_its_creation_a_token_has_a_block_where_that_is_covered(world: World) -> None:
+def test_token_has_a_block_before_its_creation_if_covered(world: World) -> None:
     rows = marts_rows(world)
     for row in rows["tokens"]:
         row["created_block_number"] = 120
@@ -198,6 +198,6 @@ def test_before_its_creation_a_token_has_a_block_where_that_is_covered(world: Wo
         assert client.get(f"{CAP_TABLE}?asOf=block:99").json()["asOfStatus"] == "BeforeCreation"
 
 
-def test_before_an_unknown_creation_is_not_covered(client: TestClient[Any]) -> None:
+def test_moments_before_an_unknown_creation_are_not_covered(client: TestClient[Any]) -> None:
     problem(client.get(f"{CAP_TABLE}?asOf=block:50"), 409, "not-covered")
     problem(client.get(f"{CAP_TABLE}?asOf=2019-01-01"), 409, "not-covered")

@@ -1,4 +1,4 @@
-"""Rows name the addresses that the tenant has a name for, and nobody else's."""
+"""Rows show the tenant's own names of addresses, and no names of other tenants."""
 
 import csv
 import io
@@ -18,7 +18,7 @@ NAMES = {"h1": "Treasury", "h2": "Custodian"}
 
 @pytest.fixture
 def client(world: World) -> Iterator[TestClient[Any]]:
-    """The API of a tenant that calls its wallet and one counterparty by names; another tenant has other ones."""
+    """The API of a tenant with names for its wallet and one counterparty; another tenant uses other names."""
     with world.client() as client, world.client("foreign") as foreign:
         for caller, suffix in ((client, ""), (foreign, " of others")):
             for who, name in NAMES.items():
@@ -30,7 +30,7 @@ def client(world: World) -> Iterator[TestClient[Any]]:
 
 
 def named(address: str | None) -> str | None:
-    """How the tenant calls a stored address."""
+    """Return the tenant's name of a stored address."""
     return {HOLDERS[who]: name for who, name in NAMES.items()}.get((address or "").lower())
 
 
@@ -67,7 +67,7 @@ def test_counterparties(client: TestClient[Any]) -> None:
     assert [row["counterpartyName"] for row in rows] == [named(row["counterparty"]) for row in rows]
 
 
-def test_files_name_them_as_pages_do(client: TestClient[Any]) -> None:
+def test_files_have_the_same_names_as_pages(client: TestClient[Any]) -> None:
     for path, column in ((f"{TOKEN}/cap-table", "name"), (f"{WALLET}/activities", "counterpartyName")):
         shown = [row[column] or "" for row in rows_of(client, path)]
         file = client.get(path, headers={"Accept": "text/csv"}).text
@@ -75,7 +75,7 @@ def test_files_name_them_as_pages_do(client: TestClient[Any]) -> None:
         assert sorted(told) == sorted(shown)
 
 
-def test_a_name_is_gone_with_what_it_was_of(client: TestClient[Any]) -> None:
+def test_name_disappears_with_its_removed_wallet(client: TestClient[Any]) -> None:
     (known,) = client.get("/v1/wallets", params={"ledgerId": HOLDERS["h2"]}).json()["data"]
     before = client.get(f"{TOKEN}/cap-table")
     assert client.delete(f"/v1/wallets/{known['id']}").status_code == 204
@@ -83,8 +83,10 @@ def test_a_name_is_gone_with_what_it_was_of(client: TestClient[Any]) -> None:
     assert (after.status_code, "Custodian" in before.text, "Custodian" in after.text) == (200, True, False)
 
 
-def test_types_of_holders(client: TestClient[Any], world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only what is the tenant's own, or what all users of a network know."""
+def test_holder_types_come_only_from_own_and_public_data(
+    client: TestClient[Any], world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Public data is the same for all users of a network, such as burn addresses."""
     token = client.get(TOKEN).json()["ledgerId"]
     other = client.post("/v1/tokens", json={"ledger": EXAMPLE_LEDGER, "ledgerId": HOLDERS["h3"], "symbol": "OTHER"})
     assert (other.status_code, HOLDERS["h3"] != token) == (201, True)
@@ -97,7 +99,7 @@ def test_types_of_holders(client: TestClient[Any], world: World, monkeypatch: py
     assert [row["holderType"] for row in rows if row["wallet"].lower() == HOLDERS["h2"]] == ["Burn"]
 
 
-def test_files_guard_names_that_a_spreadsheet_would_compute(client: TestClient[Any]) -> None:
+def test_files_escape_names_that_look_like_formulas(client: TestClient[Any]) -> None:
     (known,) = client.get("/v1/wallets", params={"ledgerId": HOLDERS["h2"]}).json()["data"]
     assert client.patch(f"/v1/wallets/{known['id']}", json={"name": "=1+1"}).status_code == 200
     assert "=1+1" in {row["name"] for row in rows_of(client, f"{TOKEN}/cap-table")}

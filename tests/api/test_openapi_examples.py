@@ -1,4 +1,4 @@
-"""The OpenAPI document: valid, complete, and every operation's example executed against its own schema."""
+"""The OpenAPI document is valid and complete, and every example request works and matches its schema."""
 
 import json
 from typing import Any
@@ -42,10 +42,10 @@ def test_every_operation_is_described(path: str, method: str, operation: dict[st
 
 
 @pytest.mark.parametrize(("path", "method", "operation"), OPERATIONS)
-def test_the_example_of_every_operation_works_with_the_credential_that_it_names(
+def test_example_of_every_operation_works_with_its_named_credential(
     world: World, client: TestClient[Any], path: str, method: str, operation: dict[str, Any]
 ) -> None:
-    """A key of the least role that may, an embed token, or none."""
+    """The credential is a key of the lowest sufficient role, an embed token, or none."""
     if path.endswith("/attestations"):
         sums = {"balances_raw": "165", "balances": "165"}
         rows = [record(world, EXAMPLE_TOKEN_ID, 1, 160, **sums), record(world, EXAMPLE_WALLET_ID, 1, 160)]
@@ -53,7 +53,7 @@ def test_the_example_of_every_operation_works_with_the_credential_that_it_names(
     address, query = example_path(path, operation), example_query(operation)
     body, form = example_body(operation), example_body(operation, media_types.FORM)
     if form is not None:
-        # The document's own example stays as it is, for other tests.
+        # Other tests need the document's own example unchanged.
         form = {**form, "token": embed_token(client, path)}
     headers = {}
     if operation["security"] == [{"embedToken": []}]:
@@ -78,7 +78,7 @@ def test_the_example_of_every_operation_works_with_the_credential_that_it_names(
         check(operation["requestBody"]["content"]["application/json"]["schema"], body)
 
 
-def test_every_success_has_an_example_of_each_text_format() -> None:
+def test_every_success_has_an_example_in_each_text_format() -> None:
     recorded = json.loads(FILE.read_text())
     for operation in (parameters.values[2] for parameters in OPERATIONS):
         documented = {
@@ -107,7 +107,7 @@ def test_every_success_has_an_example_of_each_text_format() -> None:
         (422, "POST", "/v1/tokens", {"json": {"ledger": "ethereum-main"}}),
     ],
 )
-def test_recorded_error_of_a_status_has_the_parts_of_the_answer(
+def test_recorded_error_of_a_status_matches_the_response(
     client: TestClient[Any], status: int, method: str, path: str, options: dict[str, Any]
 ) -> None:
     client.headers["X-Request-Id"] = "req-1"
@@ -117,13 +117,13 @@ def test_recorded_error_of_a_status_has_the_parts_of_the_answer(
 
 
 def embed_token(client: TestClient[Any], path: str) -> str:
-    """Return the token of a link to the report that a path is for, by default to the index page."""
+    """Return the token of a link to the report of a path, by default to the index page."""
     report = "cap-table" if "superset" in path else next((name for name in path.split("/") if name in REPORTS), "index")
     address, query = REPORTS[report]
     return str(client.get(address, params=query).json()["reportUrl"].partition("#t=")[2])
 
 
-def test_a_wrong_answer_would_be_noticed(client: TestClient[Any]) -> None:
+def test_wrong_response_fails_the_check(client: TestClient[Any]) -> None:
     answer = client.get("/v1/networks").json()
     del answer["data"][0]["chainId"]
     schema = {"$ref": "#/components/schemas/Networks"}

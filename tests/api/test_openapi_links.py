@@ -1,4 +1,4 @@
-"""Links of the OpenAPI document: they name operations and parameters that exist, and following them reaches objects."""
+"""Links of the OpenAPI document name existing operations and parameters, and following them reaches objects."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ def test_links_give_all_path_parameters_of_their_operations() -> None:
 
 
 def follow(client: TestClient[Any], name: str, answer: Any, given: dict[str, str], body: Any = None) -> Any:
-    """Send the request of a link of an answer; return the answer, of a success."""
+    """Send the request of a link in a response; return the successful response."""
     operation = next(one for one in BY_ID.values() if one[2]["operationId"] == given["operation"])[2]
     link = operation["responses"][str(answer.status_code)]["links"][name]
     values: dict[str, str] = {}
@@ -46,7 +46,7 @@ def follow(client: TestClient[Any], name: str, answer: Any, given: dict[str, str
     return made
 
 
-def test_a_chain_from_creation_over_tracking_to_history(world: World) -> None:
+def test_links_lead_from_creation_over_tracking_to_history(world: World) -> None:
     with world.client() as client:
         given = {"operation": "create_token"}
         body = {"ledger": "ethereum-main", "symbol": "DAI", "ledgerId": "0x" + "ab" * 20}

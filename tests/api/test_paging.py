@@ -1,6 +1,6 @@
-"""Walks over activities while versions are published: what they go on over, and what ends them.
+"""Paging through activities while versions are published: changes that it survives, and changes that end it.
 
-What a walk must show is said by a plain list of rows, sorted here; a version is published before every page.
+A plain list of rows, sorted here, gives the expected pages; a version is published before every page.
 """
 
 import random
@@ -60,7 +60,7 @@ class Ledger:
             connection.execute(f"delete from {table} where {column} = ?", [subject])
             shuffled = random.Random(self.version).sample(self.rows, len(self.rows))
             texts = [{name: None if row[name] is None else str(row[name]) for name in row} for row in shuffled]
-            # In one statement: row by row, it takes most of a publication's time.
+            # One statement: single inserts would take most of a publication's time.
             lines = pa.Table.from_pylist(texts, schema=pa.schema([(name, pa.string()) for name in self.template]))
             connection.register("lines", lines)
             connection.execute(f"insert into {table} by name select * from lines")
@@ -113,8 +113,8 @@ def go_to_the_end(ledger: Ledger, url: str | None, between: Callable[[], None] =
 
 
 @pytest.mark.parametrize("sort", ["-date", "date"])
-def test_a_walk_goes_on_over_versions(ledger: Ledger, sort: str) -> None:
-    """New rows come at the head, values and statuses change, files of versions go: nothing is lost or shown twice."""
+def test_paging_continues_over_new_versions(ledger: Ledger, sort: str) -> None:
+    """New rows at the head, changed values and deleted version files neither lose nor repeat rows."""
     whole = ledger.ids(sort)
 
     def next_version() -> None:
@@ -128,13 +128,13 @@ def test_a_walk_goes_on_over_versions(ledger: Ledger, sort: str) -> None:
     if sort == "-date":
         assert found == whole
     else:
-        # In order of time the walk reaches what came in its course, up to the last page's version.
+        # Sorted by time, paging also reaches rows that were added since, up to the last page's version.
         assert found[: len(whole)] == whole
         assert found == ledger.ids(sort)[: len(found)]
         assert len(found) > len(whole)
 
 
-def test_what_comes_after_the_last_row_delivered_is_shown(ledger: Ledger) -> None:
+def test_changes_after_the_last_delivered_row_are_shown(ledger: Ledger) -> None:
     url = next_of(ledger.get(f"{URLS[ledger.kind]}?limit=5"))
     ledger.rows.append(ledger.row(50, 290, 0))
     ledger.rows = [row for row in ledger.rows if row["activity_id"] != ledger.ids()[6]]
@@ -143,7 +143,7 @@ def test_what_comes_after_the_last_row_delivered_is_shown(ledger: Ledger) -> Non
 
 
 def appears(ledger: Ledger, first: str, last: str) -> None:
-    """A late row, in the block of the second row delivered."""
+    """Add a late row in the block of the second delivered row."""
     ledger.rows.append(ledger.row(60, 303, 1))
 
 
@@ -167,13 +167,13 @@ def grows(ledger: Ledger, first: str, last: str) -> None:
 
 
 def swap(ledger: Ledger, first: str, last: str) -> None:
-    """Two rows exchange their quantities: sums alone do not tell."""
+    """Swap the quantities of two rows, which keeps their sum."""
     one, other = (next(row for row in ledger.rows if row["activity_id"] == key) for key in (first, last))
     one["amount_raw"], other["amount_raw"] = other["amount_raw"], one["amount_raw"]
 
 
 def reorganised(ledger: Ledger, first: str, last: str) -> None:
-    """A row is in the same place of another block of that number, so its id is another."""
+    """Move a row to the same place of another block with that number, which changes its id."""
     ledger.rows = [
         row | {"activity_id": row["activity_id"] + "r", "block_hash": "0x" + "f" * 64}
         if row["activity_id"] == ledger.ids()[1]
@@ -183,7 +183,7 @@ def reorganised(ledger: Ledger, first: str, last: str) -> None:
 
 
 def turns(ledger: Ledger, first: str, last: str) -> None:
-    """An adjustment of the other sign."""
+    """Flip the sign of an adjustment."""
     changed = {"token": {"from_address": None}, "wallet": {"direction": "In"}}[ledger.kind]
     ledger.rows = [row | changed if row["activity_id"] == ledger.ids()[1] else row for row in ledger.rows]
 
@@ -193,7 +193,7 @@ CHANGES = [appears, goes, first_goes, last_goes, grows, swap, reorganised, turns
 
 @pytest.mark.parametrize("pages", [1, 2])
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_change_among_delivered_rows_ends_the_walk(
+def test_change_among_delivered_rows_expires_the_cursor(
     ledger: Ledger, change: Callable[[Ledger, str, str], None], pages: int
 ) -> None:
     url, delivered = f"{URLS[ledger.kind]}?limit=4", []
@@ -201,18 +201,18 @@ def test_a_change_among_delivered_rows_ends_the_walk(
         answer = ledger.get(url)
         delivered += ids_of(answer)
         url = next_of(answer)
-        # The second page is of a version of its own.
+        # The second page comes from a version of its own.
         ledger.publish()
     change(ledger, delivered[0], delivered[-1])
     ledger.publish()
     found = problem(ledger.get(url), 410, "cursor-expired")
     assert "start again without a cursor" in found["detail"]
-    # A walk begun anew shows everything.
+    # Paging from the start shows all rows.
     assert go_to_the_end(ledger, f"{URLS[ledger.kind]}?limit=5") == ledger.ids()
 
 
 @pytest.mark.parametrize("sort", ["-date", "date"])
-def test_only_what_the_filter_shows_counts(ledger: Ledger, sort: str) -> None:
+def test_only_changes_of_filtered_rows_expire_the_cursor(ledger: Ledger, sort: str) -> None:
     kind = {"token": "Mint", "wallet": "TransferIn"}[ledger.kind]
     for row in ledger.rows[::2]:
         row["activity_type"] = kind
@@ -220,7 +220,7 @@ def test_only_what_the_filter_shows_counts(ledger: Ledger, sort: str) -> None:
     shown = {row["activity_id"] for row in ledger.rows[::2]}
     url = f"{URLS[ledger.kind]}?limit=2&type={kind}&sort={sort}"
     url = next_of(ledger.get(url))
-    # A row of another type comes and goes between the rows delivered.
+    # A row of another type is added and removed among the delivered rows.
     late = ledger.row(70, 303 if sort == "-date" else 300, 0)
     ledger.rows.append(late)
     ledger.publish()
@@ -231,8 +231,8 @@ def test_only_what_the_filter_shows_counts(ledger: Ledger, sort: str) -> None:
     problem(ledger.get(next_of(answer)), 410, "cursor-expired")
 
 
-def test_a_cursor_of_an_earlier_release_is_told_to_start_again(ledger: Ledger) -> None:
-    """Cursors without what their walk delivered were pinned to one version."""
+def test_cursor_of_an_earlier_release_expires(ledger: Ledger) -> None:
+    """Earlier cursors were pinned to one version and have no record of delivered rows."""
     answer = ledger.get(f"{URLS[ledger.kind]}?limit=5")
     services = ledger.client.app.state.services
     cipher, epoch = services.cursor_cipher(), services.serving.epoch()
@@ -245,7 +245,7 @@ def test_a_cursor_of_an_earlier_release_is_told_to_start_again(ledger: Ledger) -
 
 
 def test_delivered_rows_are_read_again_once_for_each_version(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Within a version a page reads its own rows alone, so that a walk costs what it shows."""
+    """Within a version each page reads only its own rows, so the cost of paging is proportional to the rows."""
     url = next_of(ledger.get(f"{URLS[ledger.kind]}?limit=2"))
     ledger.publish()
     original, read = Snapshot.rows, []

@@ -1,4 +1,4 @@
-"""Versions that cursors of a cap table hold: pinned when handed out, at each use again, and given up an hour later."""
+"""Versions pinned by cursors of a cap table: pinned at creation and at each use, for one hour."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -30,7 +30,7 @@ def pinned(world: World, after: timedelta = timedelta()) -> set[int]:
 
 
 def remove(world: World, after: timedelta) -> list[int]:
-    """Remove versions as a publication does that comes so much later."""
+    """Remove versions like a publication after this time."""
     now = datetime.now(UTC) + after
     with world.store.write() as session:
         held = version_pins.pinned_while_removing(session, now)
@@ -38,13 +38,13 @@ def remove(world: World, after: timedelta) -> list[int]:
 
 
 @pytest.mark.parametrize("url", RANKED)
-def test_a_walk_over_ranks_keeps_its_version_for_an_hour(world: World, client: TestClient[Any], url: str) -> None:
+def test_cursor_over_ranks_keeps_its_version_for_an_hour(world: World, client: TestClient[Any], url: str) -> None:
     answer = client.get(url)
     following = answer.links["next"]["url"]
     assert pinned(world) == {1}
     for version in (2, 3, 4):
         publish_next(world, version, 5)
-    # Versions 1 and 2 are an hour past the time when they were superseded.
+    # Versions 1 and 2 were superseded an hour ago.
     assert remove(world, timedelta(minutes=59)) == [2]
     second = client.get(following)
     assert second.status_code == 200
@@ -62,17 +62,17 @@ def test_a_walk_over_ranks_keeps_its_version_for_an_hour(world: World, client: T
         "/v1/tokens?limit=1",
     ],
 )
-def test_what_needs_no_version_pins_none(world: World, client: TestClient[Any], url: str) -> None:
+def test_response_without_ranked_cursor_pins_no_version(world: World, client: TestClient[Any], url: str) -> None:
     assert client.get(url).status_code == 200
     assert pinned(world) == set()
 
 
-def test_rows_as_a_file_pin_nothing(world: World, client: TestClient[Any]) -> None:
+def test_file_pins_no_version(world: World, client: TestClient[Any]) -> None:
     assert client.get(f"{TOKEN}/cap-table", headers={"Accept": "text/csv"}).status_code == 200
     assert pinned(world) == set()
 
 
-def test_beyond_the_budget_walks_go_on_and_none_begins(world: World) -> None:
+def test_disk_budget_refuses_new_pins_but_keeps_old_ones(world: World) -> None:
     small = replace(world.settings, version_disk_budget_mb=1)
     with world.client() as client:
         following = client.get(RANKED[0]).links["next"]["url"]
@@ -105,7 +105,7 @@ def hold(pins: Pins, version: int, tenant_id: str, *, is_new: bool) -> None:
         record()
 
 
-def test_uses_are_recorded_to_the_minute(world: World, serving: Serving) -> None:
+def test_pin_uses_are_recorded_per_minute(world: World, serving: Serving) -> None:
     now = NOON
     pins = Pins(world.store, serving, 100, lambda: now)
 
@@ -122,7 +122,7 @@ def test_uses_are_recorded_to_the_minute(world: World, serving: Serving) -> None
         assert not held_at(until)
 
 
-def test_a_version_that_went_while_it_answered_is_not_promised(world: World, serving: Serving) -> None:
+def test_version_removed_during_a_request_is_not_pinned(world: World, serving: Serving) -> None:
     pins = Pins(world.store, serving, 100)
     with pytest.raises(ApiError) as found:
         hold(pins, 9, world.tenant_id, is_new=True)
@@ -131,7 +131,7 @@ def test_a_version_that_went_while_it_answered_is_not_promised(world: World, ser
         hold(pins, 9, world.tenant_id, is_new=False)
 
 
-def test_the_budget_counts_pins_of_other_processes(world: World, serving: Serving) -> None:
+def test_disk_budget_counts_pins_of_other_processes(world: World, serving: Serving) -> None:
     for version in (2, 3):
         publish_next(world, version, 5)
     just_started = Pins(world.store, serving, 1)
@@ -140,7 +140,7 @@ def test_the_budget_counts_pins_of_other_processes(world: World, serving: Servin
         hold(just_started, 3, world.tenant_id, is_new=True)
 
 
-def test_one_tenant_cannot_take_the_whole_budget(world: World, serving: Serving) -> None:
+def test_one_tenant_cannot_use_the_whole_disk_budget(world: World, serving: Serving) -> None:
     other = world.principals["foreign"].tenant_id
     megabytes = -(-next(iter(published_versions(world.settings.serving_dir).values())).stat().st_size // 1_000_000)
     now, refused = NOON, []
@@ -154,7 +154,7 @@ def test_one_tenant_cannot_take_the_whole_budget(world: World, serving: Serving)
         except ApiError as error:
             refused.append((version, "more than its share" in error.detail))
     assert refused == [(5, True), (6, True), (7, True)]
-    # The pages of the tenant continue, and another tenant begins.
+    # The tenant's pages continue, and another tenant can start paging.
     hold(pins, 1, world.tenant_id, is_new=False)
     hold(pins, 7, other, is_new=True)
     with world.store.read() as session:
@@ -162,7 +162,7 @@ def test_one_tenant_cannot_take_the_whole_budget(world: World, serving: Serving)
         assert version_pins.pinned(session, now, world.tenant_id) == {1, 2, 3, 4}
 
 
-def test_reader_does_not_wait_for_a_writer_before_it_has_read(world: World, serving: Serving) -> None:
+def test_pin_of_a_new_cursor_does_not_wait_for_a_writer(world: World, serving: Serving) -> None:
     with world.store.write() as session:
         session.execute(text("select 1"))
         assert Pins(world.store, serving, 100).hold(1, world.tenant_id, is_new=True) is not None

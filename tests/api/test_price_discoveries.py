@@ -31,7 +31,7 @@ QUARANTINED = f"{PRICES}/quarantined"
 BODY = {"from": "2026-01-01", "to": "2026-01-02T06:00:00+01:00", "windowSize": "hour"}
 
 
-def test_a_discovery_is_stored_canonical(client: TestClient[Any]) -> None:
+def test_discovery_is_stored_in_canonical_form(client: TestClient[Any]) -> None:
     before = utc_now()
     answer = client.post(DISCOVERY, json=BODY)
     assert answer.status_code == 202
@@ -63,11 +63,11 @@ def test_a_discovery_is_stored_canonical(client: TestClient[Any]) -> None:
 @pytest.mark.parametrize(
     ("text", "canonical"), [("0.5", "0.5"), (0.25, "0.25"), (2, "2"), ("1.50", "1.5"), ("1e2", "100")]
 )
-def test_a_multiplier_is_exact_however_written(client: TestClient[Any], text: Any, canonical: str) -> None:
+def test_multiplier_is_exact_in_every_notation(client: TestClient[Any], text: Any, canonical: str) -> None:
     assert client.post(DISCOVERY, json=BODY | {"multiplier": text}).json()["multiplier"] == canonical
 
 
-def test_the_end_is_cut_at_now(client: TestClient[Any]) -> None:
+def test_end_in_the_future_becomes_now(client: TestClient[Any]) -> None:
     future = (datetime.now(UTC) + timedelta(days=400)).date().isoformat()
     before = utc_now()
     made = client.post(DISCOVERY, json=BODY | {"to": future, "windowSize": "day"}).json()
@@ -84,26 +84,26 @@ def test_the_end_is_cut_at_now(client: TestClient[Any]) -> None:
         ({"multiplier": None}, "/multiplier"),
     ],
 )
-def test_malformed_requests_are_named(client: TestClient[Any], change: dict[str, Any], pointer: str) -> None:
+def test_invalid_fields_are_named(client: TestClient[Any], change: dict[str, Any], pointer: str) -> None:
     before = client.get(OPERATIONS).json()
     found = problem(client.post(DISCOVERY, json=BODY | change), 422, "invalid-body")
     assert [error["pointer"] for error in found["errors"]] == [pointer]
     assert client.get(OPERATIONS).json() == before
 
 
-def test_what_is_no_instant_is_named(client: TestClient[Any]) -> None:
+def test_malformed_instants_are_named(client: TestClient[Any]) -> None:
     for field in ("from", "to"):
         found = problem(client.post(DISCOVERY, json=BODY | {field: "creation"}), 400, "malformed-field")
         assert [error["pointer"] for error in found["errors"]] == [f"/{field}"]
 
 
-def test_missing_and_unknown_fields(client: TestClient[Any]) -> None:
+def test_missing_and_unknown_fields_are_refused(client: TestClient[Any]) -> None:
     found = problem(client.post(DISCOVERY, json={}), 422, "invalid-body")
     assert [error["pointer"] for error in found["errors"]] == ["/from", "/to", "/windowSize"]
     problem(client.post(DISCOVERY, json=BODY | {"window": "day"}), 400, "unknown-field")
 
 
-def test_a_pair_without_any_history_says_why(client: TestClient[Any]) -> None:
+def test_pair_without_price_history_is_refused_with_the_reason(client: TestClient[Any]) -> None:
     path = f"/v2/pairs/{EXAMPLE_PAIR_ID}/prices/discovery"
     found = problem(client.post(path, json=BODY), 422, "invalid-body")
     assert "Fund desk is manual" in found["detail"]
@@ -130,7 +130,7 @@ def test_progress_and_gaps_show_as_reported(world: World, client: TestClient[Any
     assert (row["pricesStored"], row["progress.unit"]) == ("8", "windows")
 
 
-def test_a_discovery_is_cancelled_until_it_is_finished(world: World, client: TestClient[Any]) -> None:
+def test_only_unfinished_discovery_can_be_cancelled(world: World, client: TestClient[Any]) -> None:
     answer = client.delete(ONE)
     assert (answer.status_code, answer.json()["status"]) == (202, "Running")
     assert answer.json()["cancelRequestedAt"]
@@ -143,7 +143,7 @@ def test_a_discovery_is_cancelled_until_it_is_finished(world: World, client: Tes
     assert client.get(ONE).json()["status"] == "Cancelled"
 
 
-def test_an_operation_belongs_to_its_pair(client: TestClient[Any]) -> None:
+def test_discovery_is_found_only_under_its_pair(client: TestClient[Any]) -> None:
     other = f"/v2/pairs/{EXAMPLE_PAIR_ID}/prices/async-operations"
     assert client.get(other).json()["data"] == []
     problem(client.get(f"{other}/{EXAMPLE_PAIR_OPERATION_ID}"), 404, "operation-not-found")
@@ -188,12 +188,12 @@ def test_a_decision_is_stored_shown_and_may_change(world: World, client: TestCli
     ]
 
 
-def test_one_that_was_accepted_can_be_rejected_still(client: TestClient[Any]) -> None:
+def test_accepted_price_can_still_be_rejected(client: TestClient[Any]) -> None:
     answer = client.post(f"{QUARANTINED}/{ACCEPTED_PRICE_ID}/reject")
     assert (answer.status_code, answer.json()["decision"]) == (200, "Rejected")
 
 
-def test_only_stopped_prices_of_the_pair_are_decided(client: TestClient[Any]) -> None:
+def test_only_quarantined_prices_of_the_pair_can_be_decided(client: TestClient[Any]) -> None:
     for price_id in (USED_PRICE_ID, "price_" + "e" * 32, "x", "%00"):
         for word in ("accept", "reject"):
             problem(client.post(f"{QUARANTINED}/{price_id}/{word}"), 404, "quarantined-price-not-found")
@@ -201,7 +201,7 @@ def test_only_stopped_prices_of_the_pair_are_decided(client: TestClient[Any]) ->
     problem(client.post(other), 404, "quarantined-price-not-found")
 
 
-def test_a_rate_that_no_price_can_hold_is_only_rejected(client: TestClient[Any]) -> None:
+def test_too_large_price_can_only_be_rejected(client: TestClient[Any]) -> None:
     path = f"{QUARANTINED}/{VAST_PRICE_ID}"
     found = problem(client.post(f"{path}/accept"), 409, "price-out-of-range")
     assert "123456789012345678901234567890.5" in found["detail"]

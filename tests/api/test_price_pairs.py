@@ -1,4 +1,4 @@
-"""Pairs over HTTP: made, listed, changed, removed, linked to tokens."""
+"""Pairs over HTTP: creation, lists, updates, removal, links to tokens."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -35,7 +35,7 @@ DIRECT = {
 
 
 def list_markets(world: World, *markets: Mapping[str, Any]) -> None:
-    """Publish a version in which Kraken lists further markets."""
+    """Publish a version with more markets of Kraken."""
     rows = marts_rows(world)
     rows["price_markets"] += [
         {"source_id": "src_kraken", "is_active": True, "last_listed_at": "2026-02-01", **market} for market in markets
@@ -49,7 +49,7 @@ def add_items(client: TestClient[Any], *symbols: str) -> None:
         assert client.post("/v1/priced-items", json=body).status_code == 201
 
 
-def test_a_pair_is_made_with_its_defaults(client: TestClient[Any]) -> None:
+def test_pair_is_created_with_defaults(client: TestClient[Any]) -> None:
     before = utc_now()
     answer = client.post(PAIRS, json=BID)
     assert answer.status_code == 201
@@ -77,14 +77,14 @@ def test_a_pair_is_made_with_its_defaults(client: TestClient[Any]) -> None:
     assert client.get(PAIRS).json()["data"][-1] == answer.json()
 
 
-def test_a_single_source_may_be_named_alone(client: TestClient[Any]) -> None:
+def test_single_source_may_replace_the_list(client: TestClient[Any]) -> None:
     single = {"pricedAs": "BTC", "priceType": "Bid", "priceSource": "src_kraken"}
     assert client.post(PAIRS, json=single).json()["priceSources"] == ["src_kraken"]
     found = problem(client.post(PAIRS, json=single | {"priceSource": "src_none"}), 422, "invalid-body")
     assert found["errors"][0]["pointer"] == "/priceSource"
 
 
-def test_numbers_are_exact_however_written(client: TestClient[Any]) -> None:
+def test_numbers_are_exact_in_every_notation(client: TestClient[Any]) -> None:
     body = BID | {"maxJump": 12.50, "maxDeviation": "0.000000000000000001", "maxAge": None}
     made = client.post(PAIRS, json=body).json()
     assert (made["maxJump"], made["maxDeviation"], made["maxAge"]) == ("12.5", "0.000000000000000001", None)
@@ -100,7 +100,7 @@ def test_numbers_are_exact_however_written(client: TestClient[Any]) -> None:
         ({"maxDeviation": "1e-19"}, "/maxDeviation"),
     ],
 )
-def test_what_is_wrong_is_named_and_stores_nothing(
+def test_invalid_fields_are_named_and_store_nothing(
     client: TestClient[Any], change: dict[str, Any], pointer: str
 ) -> None:
     before = client.get(PAIRS).json()
@@ -109,17 +109,17 @@ def test_what_is_wrong_is_named_and_stores_nothing(
     assert client.get(PAIRS).json() == before
 
 
-def test_sources_must_be_there(client: TestClient[Any]) -> None:
+def test_unknown_sources_are_refused(client: TestClient[Any]) -> None:
     found = problem(client.post(PAIRS, json={"pricedAs": "BTC", "priceType": "Bid"}), 422, "invalid-body")
     assert [(error["pointer"], error["code"]) for error in found["errors"]] == [("/priceSources", "missing")]
 
 
-def test_a_typo_is_refused(client: TestClient[Any]) -> None:
+def test_unknown_field_is_refused(client: TestClient[Any]) -> None:
     problem(client.post(PAIRS, json=BID | {"maxage": "P2D"}), 400, "unknown-field")
     problem(client.patch(PAIR, json={"priceType": "Bid"}), 400, "unknown-field")
 
 
-def test_no_market_names_what_was_searched_and_the_fix(client: TestClient[Any]) -> None:
+def test_missing_market_names_the_searched_market_and_the_fix(client: TestClient[Any]) -> None:
     found = problem(client.post(PAIRS, json=BID | {"pricedAs": "USD", "pricedIn": "BTC"}), 422, "invalid-body")
     assert "searched USD/XXBT" in found["detail"]
     assert "allowInverse" in found["detail"]
@@ -129,7 +129,7 @@ def test_no_market_names_what_was_searched_and_the_fix(client: TestClient[Any]) 
     ]
 
 
-def test_a_bridge_says_its_two_markets(client: TestClient[Any]) -> None:
+def test_bridged_pair_shows_its_two_markets(client: TestClient[Any]) -> None:
     add_items(client, "ETH")
     body = {"pricedAs": "ETH", "pricedIn": "BTC", "priceType": "Trade", "priceSources": ["src_kraken"]}
     problem(client.post(PAIRS, json=body | {"bridge": "USD"}), 422, "invalid-body")
@@ -140,7 +140,7 @@ def test_a_bridge_says_its_two_markets(client: TestClient[Any]) -> None:
     assert markets == [("XETHZUSD", False), ("XXBTZUSD", True)]
 
 
-def test_a_list_not_collected_is_pending(client: TestClient[Any]) -> None:
+def test_market_list_not_collected_gives_pending_mapping(client: TestClient[Any]) -> None:
     made = client.post(PAIRS, json=BID | {"priceType": "Trade", "pricedAs": "XAU", "priceSources": ["src_coinbase"]})
     assert made.status_code == 201
     assert made.json()["mappingStatus"] == "Pending"
@@ -157,7 +157,7 @@ def test_different_assets_under_one_ticker(world: World, client: TestClient[Any]
         codes | {"market_id": "LUNAUSD", "base_code": "LUNA"},
         codes | {"market_id": "LUNA2USD", "base_code": "LUNA2"},
     )
-    # The pointer to the version in force is looked at again after a moment.
+    # The pointer to the current version is reread after a moment.
     with world.client() as fresh:
         found = problem(fresh.post(PAIRS, json=BID | {"pricedAs": "LUNA"}), 409, "ambiguous-market")
         assert "LUNA2USD (LUNA2/ZUSD), LUNAUSD (LUNA/ZUSD)" in found["detail"]
@@ -168,7 +168,7 @@ def test_different_assets_under_one_ticker(world: World, client: TestClient[Any]
         assert made["mappings"][0]["markets"] == [{"id": "LUNA2USD", "priceType": "Bid", "isInverted": False}]
 
 
-def test_a_disabled_source_takes_no_new_pair(client: TestClient[Any]) -> None:
+def test_disabled_source_accepts_no_new_pair(client: TestClient[Any]) -> None:
     assert client.patch("/v2/price-sources/src_kraken/disable").json()["enabled"] is False
     found = problem(client.post(PAIRS, json=BID), 409, "price-source-disabled")
     assert found["existingId"] == "src_kraken"
@@ -180,7 +180,7 @@ def test_a_disabled_source_takes_no_new_pair(client: TestClient[Any]) -> None:
     assert client.patch(PAIR, json={"maxAge": "P2D", "priceSources": ["src_kraken"]}).status_code == 200
 
 
-def test_the_same_again_names_the_first(client: TestClient[Any]) -> None:
+def test_duplicate_pair_names_the_first(client: TestClient[Any]) -> None:
     found = problem(client.post(PAIRS, json=BID | {"priceType": "Trade"}), 409, "duplicate-pair")
     assert found["existingId"] == EXAMPLE_MARKET_PAIR_ID
     assert pointers(found) == ["/pricedAs", "/pricedIn", "/priceType"]
@@ -200,7 +200,7 @@ def test_a_manual_pair_has_no_market(client: TestClient[Any]) -> None:
     ]
 
 
-def test_a_change_keeps_what_is_left_out_and_null_clears(client: TestClient[Any]) -> None:
+def test_patch_keeps_omitted_fields_and_null_clears_a_field(client: TestClient[Any]) -> None:
     before = client.get(PAIR).json()
     changed = client.patch(PAIR, json={"maxJump": None, "maxAge": "PT90M", "bridge": "FUND1"}).json()
     assert changed == before | {
@@ -218,14 +218,14 @@ def test_a_change_keeps_what_is_left_out_and_null_clears(client: TestClient[Any]
     assert [event["action"] for event in events] == ["price-pair.update"] * 2
 
 
-def test_a_change_that_cannot_be(client: TestClient[Any]) -> None:
+def test_invalid_changes_are_refused(client: TestClient[Any]) -> None:
     before = client.get(PAIR).json()
     found = problem(client.patch(PAIR, json={"maxJump": "-1"}), 422, "invalid-body")
     assert pointers(found) == ["/maxJump"]
     assert client.get(PAIR).json() == before
 
 
-def test_a_pair_in_use_stays_and_a_removed_one_is_gone(client: TestClient[Any]) -> None:
+def test_pair_in_use_cannot_be_removed_and_removed_pair_is_gone(client: TestClient[Any]) -> None:
     found = problem(client.delete(f"{PAIRS}/{EXAMPLE_PAIR_ID}"), 409, "pair-in-use")
     assert EXAMPLE_LINKED_TOKEN_ID in found["detail"]
     assert client.delete(PAIR).status_code == 204
@@ -238,7 +238,7 @@ def test_a_pair_in_use_stays_and_a_removed_one_is_gone(client: TestClient[Any]) 
     assert client.get(f"{PAIRS}/{again.json()['id']}/prices/async-operations").json()["data"] == []
 
 
-def test_a_link_shows_at_once(client: TestClient[Any]) -> None:
+def test_link_is_visible_at_once(client: TestClient[Any]) -> None:
     answer = client.put(LINK, json={"pricedAs": "BTC"})
     linked = {"id": EXAMPLE_TOKEN_ID, "pricedAs": "BTC", "pricedIn": "USD", "pairId": EXAMPLE_MARKET_PAIR_ID}
     assert (answer.status_code, answer.json()) == (200, linked)
@@ -256,7 +256,7 @@ def test_a_link_shows_at_once(client: TestClient[Any]) -> None:
     assert [event["action"] for event in events] == ["token.unlink", "token.link"]
 
 
-def test_of_several_pairs_one_must_be_named(client: TestClient[Any]) -> None:
+def test_ambiguous_link_needs_a_pair_id(client: TestClient[Any]) -> None:
     bid = client.post(PAIRS, json=BID).json()["id"]
     found = problem(client.put(LINK, json={"pricedAs": "BTC"}), 409, "several-usd-pairs")
     assert EXAMPLE_MARKET_PAIR_ID in found["detail"]
@@ -271,7 +271,7 @@ def test_of_several_pairs_one_must_be_named(client: TestClient[Any]) -> None:
     assert client.put(LINK, json={"pricedAs": "FUND1"}).json()["pairId"] == EXAMPLE_PAIR_ID
 
 
-def test_what_a_link_lacks_is_named(client: TestClient[Any]) -> None:
+def test_link_without_item_or_pair_names_the_missing_step(client: TestClient[Any]) -> None:
     found = problem(client.put(LINK, json={"pricedAs": "GOLD"}), 409, "no-usd-pair")
     assert "POST 'GOLD' to /v1/priced-items" in found["detail"]
     assert pointers(found) == ["/pricedAs"]
@@ -285,7 +285,7 @@ def test_what_a_link_lacks_is_named(client: TestClient[Any]) -> None:
     assert client.get(f"/v1/tokens/{EXAMPLE_TOKEN_ID}").json()["pairId"] is None
 
 
-def test_a_source_that_is_defined_no_more_says_so(world: World, client: TestClient[Any]) -> None:
+def test_source_without_definition_shows_it(world: World, client: TestClient[Any]) -> None:
     with world.store.write() as session:
         stored = pairs.lock(session, world.tenant_id, EXAMPLE_MARKET_PAIR_ID)
         assert isinstance(stored, PricePair)

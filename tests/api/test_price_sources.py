@@ -1,4 +1,4 @@
-"""Price sources, the pairs that manual ones support, and prices entered for them, over HTTP."""
+"""Price sources over HTTP, with the supported pairs and prices of manual sources."""
 
 from typing import Any
 
@@ -59,15 +59,15 @@ def test_preconfigured_sources_with_their_last_poll(client: TestClient[Any]) -> 
         assert f"src_{name}" in sources
 
 
-def test_a_switch_is_for_one_tenant(world: World, client: TestClient[Any]) -> None:
+def test_enabling_a_source_affects_one_tenant_only(world: World, client: TestClient[Any]) -> None:
     assert client.patch(f"{PATH}/src_kraken/disable").json()["enabled"] is False
     with world.client("foreign") as foreign:
         theirs = foreign.get(f"{PATH}/src_kraken").json()
     assert theirs["enabled"] is True
-    assert theirs["status"] is None  # nothing was polled for them
+    assert theirs["status"] is None  # this tenant has no polls
 
 
-def test_what_is_preconfigured_is_only_switched(client: TestClient[Any]) -> None:
+def test_preconfigured_source_can_only_be_switched_on_or_off(client: TestClient[Any]) -> None:
     for method, path, body in (
         ("PATCH", f"{PATH}/src_kraken", {"name": "Mine"}),
         ("DELETE", f"{PATH}/src_kraken", None),
@@ -115,12 +115,12 @@ def test_a_supported_pair(client: TestClient[Any]) -> None:
     problem(client.get(f"{PAIRS}/{made['id']}"), 404, "supported-pair-not-found")
 
 
-def test_supported_pairs_that_cannot_be(client: TestClient[Any]) -> None:
+def test_invalid_supported_pairs_are_refused(client: TestClient[Any]) -> None:
     assert pointers(client.post(PAIRS, json={})) == ["/pricedAs", "/priceType"]
     assert pointers(client.post(PAIRS, json={"pricedAs": EXAMPLE_SYMBOL, "priceType": "Close"})) == ["/priceType"]
 
 
-def test_one_price(world: World, client: TestClient[Any]) -> None:
+def test_single_price_is_stored(world: World, client: TestClient[Any]) -> None:
     answer = client.post(PRICES, json={"price": 103.10, "effectiveFrom": "2026-03-31", "note": "March"})
     assert answer.status_code == 201
     made = answer.json()
@@ -147,7 +147,7 @@ def test_prices_are_read_exactly(client: TestClient[Any]) -> None:
         assert listed(client)[0]["price"] == text
 
 
-def test_prices_that_are_none(client: TestClient[Any]) -> None:
+def test_invalid_prices_are_refused(client: TestClient[Any]) -> None:
     before = listed(client)
     for written in (
         *("0", "-1", "null", "true", "[1]", '""', '"1,5"', '"1_000"', '" 1"', '"NaN"', '"Infinity"', '"\uff11"'),
@@ -161,7 +161,7 @@ def test_prices_that_are_none(client: TestClient[Any]) -> None:
     assert listed(client) == before
 
 
-def test_instants_that_are_none(client: TestClient[Any]) -> None:
+def test_invalid_instants_are_refused(client: TestClient[Any]) -> None:
     for written in ("1969-12-31", "2200-01-01", 5, None):
         answer = client.post(PRICES, json={"price": 1, "effectiveFrom": written})
         assert pointers(answer) == ["/effectiveFrom"], written
@@ -227,13 +227,13 @@ def test_every_wrong_cell_is_named_and_nothing_is_stored(client: TestClient[Any]
     assert listed(client) == before
 
 
-def test_of_many_errors_the_first_hundred_are_named(client: TestClient[Any]) -> None:
+def test_only_the_first_hundred_errors_are_named(client: TestClient[Any]) -> None:
     found = problem(client.post(PRICES, json=[{"price": 0, "effectiveFrom": "x"}] * 75), 422, "invalid-body")
     assert len(found["errors"]) == 100
     assert found["detail"].endswith("; and 140 more")
 
 
-def test_csv_that_cannot_be_read(client: TestClient[Any]) -> None:
+def test_malformed_csv_is_refused(client: TestClient[Any]) -> None:
     before = listed(client)
     for text, status, code in (
         ("", 422, "invalid-body"),
@@ -258,7 +258,7 @@ def test_uneven_rows_are_named(client: TestClient[Any]) -> None:
     assert found["errors"][0]["detail"] == "row 2: it has 1 cells, the header has 2"
 
 
-def test_other_bodies(client: TestClient[Any]) -> None:
+def test_unsupported_bodies_are_refused(client: TestClient[Any]) -> None:
     assert pointers(client.post(PRICES, json=[])) == [""]
     assert pointers(client.post(PRICES, json="x")) == [""]
     assert pointers(client.post(PRICES, json=[1, {"price": 1, "effectiveFrom": "2026-04-01"}])) == ["/0"]
@@ -272,7 +272,7 @@ def test_other_bodies(client: TestClient[Any]) -> None:
     problem(client.post(PAIRS, content=b"a\n1\n", headers=CSV), 415, "unsupported-media-type")
 
 
-def test_a_body_of_one_mebibyte_is_taken_and_a_larger_one_is_not(client: TestClient[Any]) -> None:
+def test_body_of_one_mebibyte_is_accepted_and_a_larger_one_refused(client: TestClient[Any]) -> None:
     rows = [f"{1 + number}.5,{1970 + number // 336}-{1 + number // 28 % 12:02d}-{1 + number % 28:02d}" for number in
             range(50_000)]  # fmt: skip
     header = "price,effectiveFrom\n"
@@ -286,7 +286,7 @@ def test_a_body_of_one_mebibyte_is_taken_and_a_larger_one_is_not(client: TestCli
     assert listed(client) == before
 
 
-def test_prices_of_a_disabled_source_are_taken(client: TestClient[Any]) -> None:
+def test_prices_of_a_disabled_source_are_accepted(client: TestClient[Any]) -> None:
     client.patch(f"{SOURCE}/disable")
     assert client.post(PRICES, json={"price": 1, "effectiveFrom": "2026-04-01"}).status_code == 201
 
@@ -310,7 +310,7 @@ def test_preconfigured_sources_come_before_manual_ones(client: TestClient[Any]) 
     assert [source["name"] for source in whole[-2:]] == ["Fund desk", "Old desk"]
 
 
-def test_a_pair_takes_a_manual_source_once_it_is_enabled_and_supports_the_pair(client: TestClient[Any]) -> None:
+def test_pair_accepts_a_manual_source_that_is_enabled_and_supports_it(client: TestClient[Any]) -> None:
     client.post("/v1/priced-items", json={"symbol": "FUND2", "name": "Second fund", "class": "Fund"})
     source = client.post(PATH, json={"name": "Administrator"}).json()["id"]
     asked = {"pricedAs": "FUND2", "pricedIn": "USD", "priceType": "NAV", "priceSources": [source]}
@@ -330,7 +330,7 @@ def test_a_pair_takes_a_manual_source_once_it_is_enabled_and_supports_the_pair(c
     assert client.post(f"{PATH}/{source}/pairs/{supported}/prices", json=price).json()["revision"] == 2
 
 
-def test_a_repeated_file_enters_prices_once(client: TestClient[Any]) -> None:
+def test_repeated_upload_stores_prices_once(client: TestClient[Any]) -> None:
     text = "price,effectiveFrom\n1,2026-04-01\n2,2026-04-02\n"
     first = post_csv(client, text, **{"Idempotency-Key": "k"})
     again = post_csv(client, text, **{"Idempotency-Key": "k"})

@@ -1,4 +1,4 @@
-"""Priced items over HTTP: answers, mappings against the market lists, tables, errors, tenants."""
+"""Priced items over HTTP: responses, mappings to market lists, tables, errors, tenants."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +20,7 @@ def put(client: TestClient[Any], *mappings: tuple[str, str], symbol: str = EXAMP
     return client.put(f"{PATH}/{symbol}/mapping-symbols", json=body)
 
 
-def test_an_item_is_there_as_soon_as_it_is_added(client: TestClient[Any]) -> None:
+def test_new_item_is_visible_at_once(client: TestClient[Any]) -> None:
     answer = client.post(PATH, json=ETHER)
     assert answer.status_code == 201
     assert answer.headers["location"] == f"{PATH}/ETH"
@@ -37,14 +37,14 @@ def test_symbols_with_signs_work_in_paths(client: TestClient[Any]) -> None:
     assert client.get(f"{PATH}/a%2Bb").json()["symbol"] == "a+b"
 
 
-def test_the_same_symbol_again(client: TestClient[Any]) -> None:
+def test_duplicate_symbol_is_refused(client: TestClient[Any]) -> None:
     found = problem(client.post(PATH, json=ETHER | {"symbol": EXAMPLE_SYMBOL}), 409, "duplicate-symbol")
     assert found["existingId"] == EXAMPLE_SYMBOL
     assert repr(EXAMPLE_SYMBOL) in found["detail"]
     assert client.post(PATH, json=ETHER | {"symbol": EXAMPLE_SYMBOL.lower()}).status_code == 201
 
 
-def test_items_that_cannot_be(client: TestClient[Any]) -> None:
+def test_invalid_items_are_refused(client: TestClient[Any]) -> None:
     before = client.get(PATH).json()
     cases: list[tuple[dict[str, Any], int, list[str]]] = [
         ({}, 422, ["/symbol", "/name", "/class"]),
@@ -73,13 +73,13 @@ def test_a_change(client: TestClient[Any]) -> None:
     problem(client.patch(f"{PATH}/NONE", json={"name": "x"}), 404, "priced-item-not-found")
 
 
-def test_mappings_say_what_the_market_lists_have(client: TestClient[Any]) -> None:
+def test_mapping_status_follows_the_market_lists(client: TestClient[Any]) -> None:
     answer = put(
         client,
-        ("src_kraken", "XXBT"),  # its own code
+        ("src_kraken", "XXBT"),  # Kraken's own code
         ("src_coinbase", "BTC"),  # the list could not be collected
-        ("src_gemini", "BTC"),  # there is no list yet
-        (EXAMPLE_SOURCE_ID, "BTC"),  # manual
+        ("src_gemini", "BTC"),  # no list yet
+        (EXAMPLE_SOURCE_ID, "BTC"),  # manual source
     )
     assert answer.status_code == 200
     statuses = {mapping["priceSource"]: mapping["mappingStatus"] for mapping in answer.json()["mappings"]}
@@ -96,20 +96,20 @@ def test_mappings_say_what_the_market_lists_have(client: TestClient[Any]) -> Non
     assert put(client).json()["mappings"] == []
 
 
-def test_a_mapping_outlives_the_definition_of_its_source(world: World, tmp_path: Path) -> None:
+def test_mapping_survives_removal_of_its_source_definition(world: World, tmp_path: Path) -> None:
     (tmp_path / "sources.toml").write_text("")
     with world.client(settings=replace(world.settings, price_sources_file=tmp_path / "sources.toml")) as client:
         (mapping,) = client.get(ITEM).json()["mappings"]
         assert mapping["priceSource"] == "src_kraken"
         assert client.get("/v2/price-sources/src_kraken").status_code == 404
         assert {source["kind"] for source in client.get("/v2/price-sources").json()["data"]} == {"Manual"}
-        # Its list is published still.
+        # Its list is still published.
         assert mapping["mappingStatus"] == "Resolved"
         put(client)
         problem(put(client, ("src_kraken", "XXBT")), 422, "invalid-body")
 
 
-def test_mappings_that_cannot_be(client: TestClient[Any]) -> None:
+def test_invalid_mappings_are_refused(client: TestClient[Any]) -> None:
     before = client.get(ITEM).json()
     found = problem(put(client, ("src_kraken", "X"), ("src_none", "X")), 422, "invalid-body")
     assert [error["pointer"] for error in found["errors"]] == ["/mappings/1/priceSource"]

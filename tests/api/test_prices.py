@@ -1,4 +1,4 @@
-"""Prices of pairs over HTTP: the newest one, steps, one source's own, intervals; order, pages, other tenants."""
+"""Prices of pairs over HTTP: the latest price, steps, prices of one source, intervals, order, pages, tenants."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -47,7 +47,7 @@ def test_steps_of_the_system_price_newest_first(valued: World) -> None:
         ("3.000000000000000001", "src_kraken", False, stamp(minute(5))),
         ("2.5", "src_kraken", False, stamp(minute(2))),
     ]
-    # Every moment of a step has its price, by the resolution in plain Python; its ends are exact to the microsecond.
+    # A plain Python resolution gives the same price at every moment; step ends are exact to the microsecond.
     for row in rows:
         begin, end = (datetime.fromisoformat(row[name]) for name in ("validFrom", "validUntil"))
         for moment in (begin, begin + (end - begin) / 2, end - INSTANT):
@@ -74,7 +74,7 @@ def test_a_range_is_half_open(valued: World) -> None:
     assert [row["price"] for row in own] == ["400", "4", "3.000000000000000001"]
 
 
-def test_one_source_tells_all_that_it_said(valued: World) -> None:
+def test_prices_of_one_source_include_all_its_prices(valued: World) -> None:
     with valued.client() as client:
         rows = client.get(f"{PRICES}?priceSource=src_kraken").json()["data"]
         fallback = client.get(f"{PRICES}?priceSource=src_coinbase").json()["data"]
@@ -110,8 +110,8 @@ def test_prices_by_intervals(valued: World) -> None:
     assert {row["priceStatus"] for row in today} == {"StalePrice"}
 
 
-def test_the_end_of_a_range_cuts_its_last_interval(valued: World) -> None:
-    """The price is that of the last moment before `to`, and the interval is not complete."""
+def test_last_interval_is_cut_at_the_end_of_the_range(valued: World) -> None:
+    """It has the price of the last moment before `to` and is not complete."""
     with valued.client() as client:
         answer = client.get(f"{PRICES}?interval=1d&from=2026-02-01&to={stamp(minute(5))}").json()["data"]
         steps = client.get(PRICES).json()["data"]
@@ -125,8 +125,8 @@ def test_the_end_of_a_range_cuts_its_last_interval(valued: World) -> None:
     assert {(row["from"], row["to"], row["at"]) for row in steps} == {(None, None, None)}
 
 
-def test_a_daily_close_does_not_value_its_own_day(world: World) -> None:
-    """A close takes effect at the day's end: the day's last moment still has the price before it."""
+def test_daily_close_takes_effect_after_its_day(world: World) -> None:
+    """The last moment of the day still has the previous price."""
     rows = valued_rows(world)
     close = datetime(2026, 2, 2, tzinfo=UTC).replace(tzinfo=None)
     step = next(row for row in rows["system_prices"] if row["pair_key"] == 1 and row["price_status"] == "Priced")
@@ -145,8 +145,8 @@ def test_a_daily_close_does_not_value_its_own_day(world: World) -> None:
     ]
 
 
-def test_prices_to_come_are_not_told(world: World) -> None:
-    """A step may begin in the future, when the price before it grows too old, or as it was entered."""
+def test_future_prices_are_not_returned(world: World) -> None:
+    """A step may begin in the future if the previous price then becomes stale or it was entered so."""
     rows = valued_rows(world)
     future = "2999-01-01 00:00:00"
     step = next(row for row in rows["system_prices"] if row["pair_key"] == 1 and row["price_status"] == "Priced")
@@ -207,8 +207,8 @@ def test_the_latest_price(
     assert latest.effective_from >= START
 
 
-def test_the_latest_price_grows_stale_without_a_cycle(world: World) -> None:
-    """Where the newest step says nothing of its end, the pair's own limit does; a window's length is never too old."""
+def test_latest_price_becomes_stale_without_a_new_cycle(world: World) -> None:
+    """If the newest step has no end, the pair's `maxAge` applies, or the price's window if that is longer."""
     rows = valued_rows(world)
     step = next(row for row in rows["system_prices"] if row["pair_key"] == SMALL_PAIR_KEY)
     rows["system_prices"] = [step | {"valid_until": None}]
@@ -241,10 +241,8 @@ def test_the_latest_price_grows_stale_without_a_cycle(world: World) -> None:
         f"{PRICES}?interval=1M",
     ],
 )
-def test_the_clock_changes_an_etag_with_the_answer_alone(
-    valued: World, url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A step that begins, one that grows stale, an hour and a month that end: 200; nothing of it: 304."""
+def test_time_changes_the_etag_only_with_the_response(valued: World, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step that begins or becomes stale, or an hour or month that ends, gives 200; otherwise 304."""
     moments = [minute(5), minute(5.5), minute(12), minute(12) + INSTANT, minute(59), minute(60), minute(66)]
     moments += [minute(67), minute(120), minute(121), START + timedelta(days=40), START + timedelta(days=70)]
     form, statuses = "text/csv", []

@@ -1,4 +1,4 @@
-"""Quotas over HTTP: each operation that stores something is refused beyond them, and a tenant sees its usage."""
+"""Quotas over HTTP: creations beyond the limit are refused, and a tenant sees its usage."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What was asked of a version is made of the next one before it is asked for there."""
+"""Cache warmer: recent requests are computed for each new version in advance."""
 
 import math
 import threading
@@ -18,7 +18,7 @@ from tests.api.world import World, marts_rows
 
 
 class _Versions:
-    """Numbers of versions, as a renewal looks for them."""
+    """Version numbers as the cache warmer sees them."""
 
     def __init__(self) -> None:
         self.newest = 1
@@ -28,7 +28,7 @@ class _Versions:
         self.made: list[tuple[str, int]] = []
 
     def find(self) -> int:
-        """Return the newest, but for the first looks that are to fail."""
+        """Return the newest version; fail for the configured number of first calls."""
         with self.changed:
             self.looks += 1
             self.changed.notify_all()
@@ -66,7 +66,7 @@ def versions(monkeypatch: pytest.MonkeyPatch) -> _Versions:
     return _Versions()
 
 
-def test_what_was_asked_last_is_made_first_once_of_each_version(versions: _Versions) -> None:
+def test_latest_request_is_warmed_first_and_once_per_version(versions: _Versions) -> None:
     renewing = Renewal(versions.find, versions.open)
     for name in ("a", "b", "a"):
         renewing.note(name, 1, versions.maker(name))
@@ -77,7 +77,7 @@ def test_what_was_asked_last_is_made_first_once_of_each_version(versions: _Versi
     renewing.close()
 
 
-def test_what_cannot_be_made_stops_nothing_and_is_logged(versions: _Versions, caplog: pytest.LogCaptureFixture) -> None:
+def test_failed_request_is_logged_and_others_are_warmed(versions: _Versions, caplog: pytest.LogCaptureFixture) -> None:
     renewing = Renewal(versions.find, versions.open)
     renewing.note("a", 1, versions.maker("a"))
     renewing.note("broken", 1, versions.maker("broken"))
@@ -87,9 +87,7 @@ def test_what_cannot_be_made_stops_nothing_and_is_logged(versions: _Versions, ca
     assert "could not be warmed for version 2" in caplog.text
 
 
-def test_a_version_that_cannot_be_found_once_is_looked_for_again(
-    versions: _Versions, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_failed_version_lookup_is_retried(versions: _Versions, caplog: pytest.LogCaptureFixture) -> None:
     versions.newest, versions.failing = 2, 1
     renewing = Renewal(versions.find, versions.open)
     renewing.note("a", 1, versions.maker("a"))
@@ -98,9 +96,7 @@ def test_a_version_that_cannot_be_found_once_is_looked_for_again(
     assert "could not be found" in caplog.text
 
 
-def test_what_there_is_no_time_for_waits_until_it_is_asked_for(
-    versions: _Versions, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_request_is_warmed_after_the_time_limit(versions: _Versions, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(renewal, "_MAKING_SECONDS", 0.0)
     versions.newest = 2
     renewing = Renewal(versions.find, versions.open)
@@ -110,7 +106,7 @@ def test_what_there_is_no_time_for_waits_until_it_is_asked_for(
     assert versions.made == []
 
 
-def test_old_requests_are_not_repeated_for_a_new_version(versions: _Versions) -> None:
+def test_old_requests_are_not_warmed_for_a_new_version(versions: _Versions) -> None:
     now = [0.0]
     renewing = Renewal(versions.find, versions.open, lambda: now[0])
     renewing.note("a", 1, versions.maker("a"))
@@ -122,7 +118,7 @@ def test_old_requests_are_not_repeated_for_a_new_version(versions: _Versions) ->
     assert versions.made == [("b", 2)]
 
 
-def test_cap_tables_and_reports_of_a_new_version_are_there_before_they_are_asked_for(
+def test_cap_tables_and_reports_are_warmed_for_a_new_version(
     world: World, client: TestClient[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[tuple[int, str]] = []

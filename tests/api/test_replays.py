@@ -1,4 +1,4 @@
-"""A POST that is repeated with its Idempotency-Key is answered as before and done once: every one of the document."""
+"""Every POST, repeated with its Idempotency-Key, returns the first response and is executed once."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from tests.api.test_errors import problem
 from tests.api.world import World
 
 POSTS = [param for param in KEYED if param.values[1] == "post"]
-# A change of each example that makes it another request; None where there is no body.
+# A change that makes each example another request; None if it has no body.
 CHANGES: dict[str, dict[str, Any] | None] = {
     "accept_quarantined_price": None,
     "attest_token": {"asOf": "block:121"},
@@ -32,7 +32,7 @@ CHANGES: dict[str, dict[str, Any] | None] = {
 
 
 @pytest.mark.parametrize(("path", "method", "operation"), POSTS)
-def test_a_repeated_post_is_answered_as_before_and_done_once(
+def test_repeated_post_returns_the_first_response_and_runs_once(
     world: World, client: TestClient[Any], path: str, method: str, operation: dict[str, Any]
 ) -> None:
     assert "Idempotency-Key" in {parameter["name"] for parameter in operation["parameters"]}

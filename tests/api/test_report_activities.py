@@ -1,4 +1,4 @@
-"""Data of the wallet activity report, against the JSON interface's rows, sorted and added up in plain Python."""
+"""Data of the wallet activity report, against the API's rows, sorted and summed in plain Python."""
 
 import csv
 import io
@@ -28,7 +28,7 @@ HOLDER_NAMES = {holder(number): name for number, name in NAMES.items()}
 
 @pytest.fixture(scope="module")
 def client(template: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient[Any]]:
-    """A client for tests that only look."""
+    """A client for read-only tests."""
     made = copy_world(template, tmp_path_factory.mktemp("reported"))
     publish_reported(made)
     with made.client() as client:
@@ -38,7 +38,7 @@ def client(template: World, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 @pytest.fixture
 def own(template: World, tmp_path: Path) -> Iterator[World]:
-    """A world for tests that change it."""
+    """A world for tests that modify it."""
     copied = copy_world(template, tmp_path)
     publish_reported(copied)
     yield copied
@@ -50,7 +50,7 @@ def wallet(client: TestClient[Any], **query: str) -> dict[str, str]:
 
 
 def rows(client: TestClient[Any], headers: dict[str, str], **query: Any) -> list[dict[str, Any]]:
-    """Walk the pages of the report's rows."""
+    """Return the report's rows of all pages."""
     found: list[dict[str, Any]] = []
     total = None
     while total is None or len(found) < total:
@@ -64,7 +64,7 @@ def rows(client: TestClient[Any], headers: dict[str, str], **query: Any) -> list
 
 
 def walked(client: TestClient[Any], **query: str) -> list[dict[str, Any]]:
-    """Walk the JSON interface's activities, oldest first, and add the names."""
+    """Return the API's activities of all pages, oldest first, with names."""
     found: list[dict[str, Any]] = []
     asked = {"limit": "50", "sort": "date", **query}
     while True:
@@ -87,7 +87,7 @@ KEYS: dict[str, Callable[[dict[str, Any]], Any]] = {
 
 
 def in_order(found: list[dict[str, Any]], sort: str) -> list[dict[str, Any]]:
-    """Sort rows that are oldest first; equal ones stay in time, and what has no key comes last."""
+    """Sort rows given oldest first; equal rows stay in order of time, and rows without a key come last."""
     key = KEYS[sort.removeprefix("-")]
     backwards = found[::-1] if sort.startswith("-") else found
     known = [row for row in backwards if key(row) is not None]
@@ -95,7 +95,7 @@ def in_order(found: list[dict[str, Any]], sort: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("sort", [sign + key for key in KEYS for sign in ("", "-")])
-def test_every_order_is_that_of_the_json_rows(client: TestClient[Any], sort: str) -> None:
+def test_every_sort_order_equals_that_of_the_json_rows(client: TestClient[Any], sort: str) -> None:
     expected = in_order(walked(client), sort)
     assert len(expected) == 90
     assert rows(client, wallet(client), sort=sort) == expected
@@ -145,7 +145,7 @@ def test_search_and_filters(client: TestClient[Any], query: dict[str, str]) -> N
     assert len(expected) < 90
 
 
-def test_a_link_with_a_range_shows_nothing_else(client: TestClient[Any]) -> None:
+def test_link_with_a_range_shows_only_that_range(client: TestClient[Any]) -> None:
     bounds = {"from": "2026-02-05", "to": "2026-02-25"}
     headers = wallet(client, **bounds)
     assert rows(client, headers) == walked(client, **bounds)[::-1]
@@ -157,7 +157,7 @@ def test_a_link_with_a_range_shows_nothing_else(client: TestClient[Any]) -> None
 
 
 def left_out(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Movements without a value, counted by asset and reason."""
+    """Count movements without a value by asset and reason."""
     counts = Counter((row["token"]["ledgerId"].lower(), row["valueStatus"]) for row in rows if row["value"] is None)
     tokens = {row["token"]["ledgerId"].lower(): row["token"] for row in rows}
     return [
@@ -167,7 +167,7 @@ def left_out(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("bounds", [{}, {"from": "2026-02-05", "to": "2026-02-25"}, {"to": "2026-03-05T10:00:00Z"}])
-def test_the_head_adds_up_the_rows(client: TestClient[Any], bounds: dict[str, str]) -> None:
+def test_summary_totals_equal_the_sums_of_the_rows(client: TestClient[Any], bounds: dict[str, str]) -> None:
     report = client.get(f"{DATA}/summary", headers=wallet(client, **bounds)).json()
     everything = walked(client, **bounds)
     told = client.get(f"{WALLET}/activities", params=bounds).json()
@@ -223,7 +223,7 @@ def test_the_head_adds_up_the_rows(client: TestClient[Any], bounds: dict[str, st
     assert {one["valueStatus"] for one in expected} == {"Priced", "UnknownDecimals", "UnknownAmount"}
 
 
-def test_movements_before_the_first_price_name_its_beginning(own: World) -> None:
+def test_movements_before_the_first_price_name_its_start(own: World) -> None:
     marts = reported_rows(own)
     key = own.subject_keys[EXAMPLE_WALLET_ID]
     first = time_of(PRICE_CHANGE)
@@ -250,8 +250,8 @@ def test_movements_before_the_first_price_name_its_beginning(own: World) -> None
     assert found
 
 
-def test_fees_are_folded_into_their_transaction(own: World) -> None:
-    """A fee beside other activities of its transaction is shown with the first of them, and counted with none."""
+def test_folded_fees_are_shown_with_their_transaction(own: World) -> None:
+    """A fee is shown with the first other activity of its transaction and not counted as a row."""
     marts = reported_rows(own)
     key = own.subject_keys[EXAMPLE_WALLET_ID]
     activities = [row for row in marts["wallet_activities"] if row["subject_key"] == key]
@@ -259,7 +259,7 @@ def test_fees_are_folded_into_their_transaction(own: World) -> None:
     fees = [row for row in activities if row["activity_type"] == "Fee"]
     moves = [row for row in activities if row["activity_type"] != "Fee"]
     place = ("block_number", "block_hash", "block_time", "transaction_index", "transaction_hash")
-    # One fee beside two movements, one beside one; all others are alone, or there is none.
+    # One fee accompanies two movements, one accompanies one; the other fees are alone.
     together = ((fees[0], (moves[0], moves[1])), (fees[1], (moves[2],)))
     for fee, parties in together:
         for log_index, row in enumerate(parties, start=1):
@@ -279,7 +279,7 @@ def test_fees_are_folded_into_their_transaction(own: World) -> None:
         page = client.get(f"{DATA}/rows", params={"fees": "folded", "limit": 200}, headers=headers).json()
         assert {one["fee"]["id"]: one["activityId"] for one in page["fees"]} == expected
         assert all(one["fee"] == by_id[one["fee"]["id"]] for one in page["fees"])
-        # Nothing tells of fees apart where nobody asked for it; and fees that are asked for are rows.
+        # Without `fees=folded` there is no `fees` field; with `type=Fee`, fees are rows.
         assert "fees" not in client.get(f"{DATA}/rows", headers=headers).json()
         assert rows(client, headers, fees="folded", type="Fee") == [row for row in apart if row["type"] == "Fee"]
         asked = [{"fees": "folded", "limit": 1, "offset": offset} for offset in range(len(folded))]
@@ -294,7 +294,7 @@ def test_fees_are_folded_into_their_transaction(own: World) -> None:
 
 
 def expect_positions(client: TestClient[Any], report: dict[str, Any], balances: dict[str, Any]) -> None:
-    """Positions are those of the balances, and their changes are between these and the balances of a day before."""
+    """Check positions against balances, and their changes against the balances of the day before."""
     at = datetime.fromisoformat(balances["asOf"]["at"]) - timedelta(days=1)
     then = client.get(f"{WALLET}/balances", params={"asOf": f"{at:%Y-%m-%dT%H:%M:%S.%fZ}"}).json()["current"]
     before = {one["token"]["ledgerId"]: one for one in then}
@@ -313,7 +313,7 @@ def expect_positions(client: TestClient[Any], report: dict[str, Any], balances: 
     assert told == balances["current"]
 
 
-def test_value_and_balances_now_are_those_of_the_json_interface(client: TestClient[Any]) -> None:
+def test_current_value_and_balances_equal_those_of_the_api(client: TestClient[Any]) -> None:
     report = client.get(f"{DATA}/summary", headers=wallet(client)).json()
     told = client.get(WALLET).json()
     for name in ("totalValue", "totalValueStatus", "valueComplete", "unpriced"):
@@ -331,7 +331,7 @@ def test_value_and_balances_now_are_those_of_the_json_interface(client: TestClie
     assert {point["valueStatus"] for point in history} == {"Priced", "NotCovered"}
 
 
-def test_value_and_balances_then_are_those_of_the_json_interface(client: TestClient[Any]) -> None:
+def test_past_value_and_balances_equal_those_of_the_api(client: TestClient[Any]) -> None:
     end = datetime.fromisoformat("2026-02-25T00:00:00Z")
     report = client.get(f"{DATA}/summary", headers=wallet(client, to="2026-02-25")).json()
     before = "2026-02-24T23:59:59.999999Z"
@@ -343,14 +343,14 @@ def test_value_and_balances_then_are_those_of_the_json_interface(client: TestCli
     priced = [one["value"] for one in balances["current"] if one["value"]]
     assert (report["totalValue"], report["totalValueStatus"]) == (sum_of(priced), "Priced")
     assert (report["valueComplete"], report["unpriced"]) == (False, ["0x" + "7" * 40])
-    # Nothing moved in those 24 hours, nor did the price.
+    # Neither balances nor the price changed in those 24 hours.
     assert (report["change24h"], report["change24hStatus"]) == ("0", "Partial")
     assert report["change24hOmitted"] == ["0x" + "7" * 40]
     assert report["valueHistory"][-1]["date"] == "2026-02-24"
 
 
-def test_the_change_of_24_hours_then(client: TestClient[Any]) -> None:
-    """At block 11,000 all balances were twice what they are after 10,100, and 24 hours are 7,200 blocks."""
+def test_past_24_hour_change(client: TestClient[Any]) -> None:
+    """At block 11,000 all balances are twice those of 24 hours (7,200 blocks) earlier; they doubled after 10,100."""
     shown = f"{time_of(11_000):%Y-%m-%dT%H:%M:%SZ}"
     report = client.get(f"{DATA}/summary", headers=wallet(client, to=shown)).json()
     assert (report["change24h"], report["change24hStatus"]) == ("100", "Partial")
@@ -363,7 +363,7 @@ def test_the_change_of_24_hours_then(client: TestClient[Any]) -> None:
     assert {one["change24hStatus"] for one in report["balances"]} == {"NotCovered"}
 
 
-def test_an_end_in_a_gap_shows_the_newest_block_before_it(client: TestClient[Any]) -> None:
+def test_end_in_a_gap_shows_the_newest_block_before_it(client: TestClient[Any]) -> None:
     shown = f"{time_of(64_000):%Y-%m-%dT%H:%M:%SZ}"
     report = client.get(f"{DATA}/summary", headers=wallet(client, to=shown)).json()
     assert (report["asOf"]["blockNumber"], report["isCurrent"]) == (60_000, False)
@@ -397,7 +397,7 @@ def test_a_file_has_all_rows(
     assert list(csv.DictReader(io.StringIO(saved.text))) == expected
 
 
-def test_the_files_filters_are_the_rows(client: TestClient[Any]) -> None:
+def test_file_has_the_same_filters_as_the_rows(client: TestClient[Any]) -> None:
     headers = wallet(client)
     token = headers["Authorization"].removeprefix("Bearer ")
     form = {
@@ -437,7 +437,7 @@ def test_bad_parameters_are_refused(client: TestClient[Any], query: dict[str, st
     assert code in {found["code"], *(error["code"] for error in found["errors"])}
 
 
-def test_a_wallet_of_which_nothing_is_collected_says_why(own: World) -> None:
+def test_wallet_without_collected_data_shows_the_reason(own: World) -> None:
     with own.client() as client:
         made = client.post("/v1/wallets", json={"ledger": "ethereum-main", "ledgerId": "0x" + "e1" * 20}).json()
         headers = embed(client, "/v1/reports/wallet-activity", walletId=made["id"])
@@ -452,8 +452,8 @@ def test_a_wallet_of_which_nothing_is_collected_says_why(own: World) -> None:
     assert (report["activityCount"], report["lastActivityAt"], report["valueHistory"]) == (0, None, [])
 
 
-def test_a_symbol_of_any_characters_hides_no_row(own: World) -> None:
-    """Whoever deploys a token chooses its symbol, and rows go on after the one before."""
+def test_rows_are_complete_with_any_characters_in_symbols(own: World) -> None:
+    """Token deployers choose symbols freely, and paging by symbol continues after the previous row's symbol."""
     changed = reported_rows(own)
     for number, row in enumerate(changed["wallet_activities"]):
         row["token_symbol"] = ("\U0010fffd" * 3, "~~", "", "'", None)[number % 5]

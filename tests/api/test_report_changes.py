@@ -1,4 +1,4 @@
-"""The report of cap-table changes, held against the same changes in the JSON interface."""
+"""The report of cap table changes, compared with the same changes in the API."""
 
 import csv
 import io
@@ -27,7 +27,7 @@ FROM = f"block:{PAST}"
 
 @pytest.fixture(scope="module")
 def client(template: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient[Any]]:
-    """A client for tests that only look."""
+    """A client for read-only tests."""
     made = copy_world(template, tmp_path_factory.mktemp("changes"))
     publish_reported(made)
     with made.client() as client:
@@ -41,7 +41,7 @@ def headers_of(client: TestClient[Any], start: str = FROM, end: str | None = Non
 
 
 def walked(client: TestClient[Any], **query: str) -> list[dict[str, Any]]:
-    """Walk the pages of the JSON interface."""
+    """Return the API's rows of all pages."""
     asked = {"from": FROM, "limit": "50", **query}
     answer = client.get(f"{TOKEN}/cap-table/changes", params=asked).json()
     found = list(answer["data"])
@@ -53,7 +53,7 @@ def walked(client: TestClient[Any], **query: str) -> list[dict[str, Any]]:
 
 
 def rows(client: TestClient[Any], headers: dict[str, str], **query: Any) -> list[dict[str, Any]]:
-    """Walk the pages of the report's rows."""
+    """Return the report's rows of all pages."""
     found: list[dict[str, Any]] = []
     total = None
     while total is None or len(found) < total:
@@ -66,7 +66,7 @@ def rows(client: TestClient[Any], headers: dict[str, str], **query: Any) -> list
 
 
 @pytest.mark.parametrize("end", [None, f"block:{PAST + 10_000}"])
-def test_the_head_is_that_of_the_json_interface(client: TestClient[Any], end: str | None) -> None:
+def test_summary_equals_that_of_the_api(client: TestClient[Any], end: str | None) -> None:
     report = client.get(f"{DATA}/summary", headers=headers_of(client, end=end)).json()
     moments = {"from": FROM} | ({} if end is None else {"to": end})
     told = client.get(f"{TOKEN}/cap-table/changes", params=moments | {"limit": "10"}).json()
@@ -82,9 +82,7 @@ def test_the_head_is_that_of_the_json_interface(client: TestClient[Any], end: st
 
 @pytest.mark.parametrize("sort", ["-difference", "difference", "wallet", "-wallet"])
 @pytest.mark.parametrize("change", [None, "New", "Gone", "Changed"])
-def test_pages_and_file_have_the_rows_of_the_json_interface(
-    client: TestClient[Any], sort: str, change: str | None
-) -> None:
+def test_pages_and_file_have_the_rows_of_the_api(client: TestClient[Any], sort: str, change: str | None) -> None:
     query = {"sort": sort} | ({} if change is None else {"change": change})
     headers, expected = headers_of(client), walked(client, **query)
     assert rows(client, headers, **query) == expected
@@ -102,7 +100,7 @@ def test_pages_and_file_have_the_rows_of_the_json_interface(
         assert [row["differenceRaw"] for row in saved] == [row["differenceRaw"] or "" for row in expected]
 
 
-def test_batches_of_a_file_follow_each_other(client: TestClient[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_of_a_file_are_contiguous(client: TestClient[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     headers = headers_of(client)
     whole = client.get(f"{DATA}/csv", headers=headers).text
     monkeypatch.setattr("api.http.calls.Services.batch_rows", 7)
@@ -125,7 +123,7 @@ def test_rows_are_searched_by_address_and_by_name(client: TestClient[Any]) -> No
     assert rows(client, headers, q=part, change="Changed") == both
 
 
-def test_a_moment_that_is_not_covered_is_told(client: TestClient[Any]) -> None:
+def test_uncovered_moment_is_refused(client: TestClient[Any]) -> None:
     asked = {"tokenId": EXAMPLE_TOKEN_ID, "from": "block:5"}
     headers = embed_unchecked(client, "cap-table-changes", **asked)
     for part in ("summary", "rows", "csv"):
@@ -133,8 +131,8 @@ def test_a_moment_that_is_not_covered_is_told(client: TestClient[Any]) -> None:
     problem(client.get("/v1/reports/cap-table-changes", params=asked), 409, "not-covered")
 
 
-def test_a_named_day_is_that_of_the_session(client: TestClient[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page that is open over midnight goes on with the moments that its head has."""
+def test_named_day_keeps_its_date_during_the_session(client: TestClient[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page that is open over midnight keeps the moments of its summary."""
     now = time_of(NEWEST)
     headers = {}
     asked: list[tuple[Report, dict[str, str]]] = [
@@ -150,12 +148,12 @@ def test_a_named_day_is_that_of_the_session(client: TestClient[Any], monkeypatch
         headers[report] = {"Authorization": f"Bearer {jwt.encode(claims | opened, secret)}"}
     table = client.get("/embed/data/cap-table/summary", headers=headers["cap-table"]).json()
     changes = client.get(f"{DATA}/summary", headers=headers["cap-table-changes"]).json()
-    # The end of the day before the session's, which is long ago.
+    # The end of the day before the session, which is long ago.
     end = f"{now - timedelta(days=1):%Y-%m-%d}T23:59:59.999999Z"
     assert table["asOf"]["at"] == changes["from"]["at"] == end
 
 
-def test_moments_the_wrong_way_round_are_told(client: TestClient[Any]) -> None:
+def test_moments_in_wrong_order_are_refused(client: TestClient[Any]) -> None:
     asked = {"tokenId": EXAMPLE_TOKEN_ID, "from": f"block:{PAST}", "to": f"block:{PAST - 1}"}
     headers = embed_unchecked(client, "cap-table-changes", **asked)
     page = client.get(f"{DATA}/summary", headers=headers)

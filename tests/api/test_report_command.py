@@ -1,4 +1,4 @@
-"""`ledgermart report`: the API's own links, for whoever holds a key."""
+"""`ledgermart report` prints the API's report links for the given key."""
 
 import json
 from datetime import UTC, datetime
@@ -16,7 +16,7 @@ from tests.api.world import FOREIGN_TOKEN_ID, World
 
 @pytest.fixture
 def run(world: World, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Run the command as a process with the world's environment would."""
+    """Run the command like a process with the world's environment."""
     monkeypatch.setattr("cli.environment.prepare", lambda: world.settings)
 
     def invoke(*arguments: str, key: str | None = "viewer", typed: str | None = None) -> Result:
@@ -26,7 +26,7 @@ def run(world: World, monkeypatch: pytest.MonkeyPatch) -> Any:
     return invoke
 
 
-def test_links_are_those_of_the_api(world: World, run: Any) -> None:
+def test_links_equal_those_of_the_api(world: World, run: Any) -> None:
     for arguments, report, params in (
         ([], "index", {}),
         (["--token", EXAMPLE_TOKEN_ID], "cap-table", {"tokenId": EXAMPLE_TOKEN_ID}),
@@ -45,7 +45,7 @@ def test_links_are_those_of_the_api(world: World, run: Any) -> None:
             assert answer.status_code == 200, answer.text
 
 
-def test_people_get_the_link_on_a_line_of_its_own(run: Any) -> None:
+def test_text_output_has_the_link_on_its_own_line(run: Any) -> None:
     result = run()
     assert result.exit_code == 0, result.output
     url = result.stdout.splitlines()[0]
@@ -54,7 +54,7 @@ def test_people_get_the_link_on_a_line_of_its_own(run: Any) -> None:
     assert "http://127.0.0.1:8000" in result.stdout.partition("\n")[2]
 
 
-def test_the_key_is_asked_for_and_not_shown(world: World, run: Any) -> None:
+def test_key_prompt_does_not_echo(world: World, run: Any) -> None:
     result = run("--json", key=None, typed=world.keys["viewer"] + "\n")
     assert json.loads(result.stdout)["type"] == "index"
     assert world.keys["viewer"] not in result.output
@@ -73,7 +73,7 @@ def test_the_key_is_asked_for_and_not_shown(world: World, run: Any) -> None:
         (["--theme", "blue"], "viewer", "--theme"),
     ],
 )
-def test_what_is_wrong_is_told(run: Any, arguments: list[str], key: str, said: str) -> None:
+def test_wrong_arguments_are_reported(run: Any, arguments: list[str], key: str, said: str) -> None:
     result = run(*arguments, key=key)
     assert result.exit_code == 2
     assert said in result.stderr

@@ -1,4 +1,4 @@
-"""Data of the cap table report, against the JSON interface's rows, sorted, searched and added up in plain Python."""
+"""Data of the cap table report, against the API's rows, sorted, searched and summed in plain Python."""
 
 import csv
 import io
@@ -53,7 +53,7 @@ MONTH = timedelta(days=30)
 
 @pytest.fixture(scope="module")
 def client(template: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient[Any]]:
-    """A client for tests that only look."""
+    """A client for read-only tests."""
     made = copy_world(template, tmp_path_factory.mktemp("reported"))
     publish_reported(made)
     with made.client() as client:
@@ -63,7 +63,7 @@ def client(template: World, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 @pytest.fixture
 def own(template: World, tmp_path: Path) -> Iterator[World]:
-    """A world for tests that change it."""
+    """A world for tests that modify it."""
     copied = copy_world(template, tmp_path)
     publish_reported(copied)
     yield copied
@@ -71,14 +71,14 @@ def own(template: World, tmp_path: Path) -> Iterator[World]:
 
 
 def embed(client: TestClient[Any], path: str, **query: str) -> dict[str, str]:
-    """Return the header of an embedded page, by a fresh link."""
+    """Return the authorization header of a fresh report link."""
     link = client.get(path, params=query)
     assert link.status_code == 200, link.text
     return {"Authorization": f"Bearer {link.json()['reportUrl'].partition('#t=')[2]}"}
 
 
 def embed_unchecked(client: TestClient[Any], report: Report, **params: str) -> dict[str, str]:
-    """Return the header of an embedded page, by a link without a check of its moments."""
+    """Return the authorization header of a report link without checking its moments."""
     services, key = client.app.state.services, client.headers["authorization"].removeprefix("Bearer ")
     url = link_unchecked(services.settings, services.store, key, report, **params)
     return {"Authorization": f"Bearer {url.partition('#t=')[2]}"}
@@ -90,7 +90,7 @@ def cap_table(client: TestClient[Any], as_of: str | None = None, token_id: str =
 
 
 def rows(client: TestClient[Any], headers: dict[str, str], **query: Any) -> list[dict[str, Any]]:
-    """Walk the pages of the report's rows."""
+    """Return the report's rows of all pages."""
     found: list[dict[str, Any]] = []
     total = None
     while total is None or len(found) < total:
@@ -106,7 +106,7 @@ def rows(client: TestClient[Any], headers: dict[str, str], **query: Any) -> list
 
 
 def walked(client: TestClient[Any], as_of: str | None = None, token: str = TOKEN) -> list[dict[str, Any]]:
-    """Walk the pages of the JSON interface's cap table."""
+    """Return the API's cap table of all pages."""
     query = {"limit": "50"} | ({} if as_of is None else {"asOf": as_of})
     answer = client.get(f"{token}/cap-table", params=query).json()
     found = list(answer["data"])
@@ -121,7 +121,7 @@ def name_of(row: dict[str, Any]) -> str | None:
 
 
 def change_of(row: dict[str, Any], block: int) -> tuple[str | None, str]:
-    """Quantity less that of 30 days before, from the steps."""
+    """Return the change of a quantity in 30 days and its status, from the steps."""
     then = (time_of(block) - MONTH - time_of(100)) // timedelta(seconds=12) + 100
     if not any(first <= then <= last for first, last in RANGES):
         return None, "NotCovered"
@@ -132,7 +132,7 @@ def change_of(row: dict[str, Any], block: int) -> tuple[str | None, str]:
 
 
 def as_shown(row: dict[str, Any], block: int) -> dict[str, Any]:
-    """A row of the JSON interface, with what the report adds to it."""
+    """Return a row of the API with the report's additional fields."""
     number = NUMBERS[row["wallet"].lower()]
     change, status = change_of(row, block)
     wallet_id = f"wal_01k9zr3m5e8v2c7q4w6t1x00{number:02d}" if number in NAMES else None
@@ -157,7 +157,7 @@ KEYS: dict[str, Callable[[dict[str, Any]], Any]] = {
 
 @pytest.mark.parametrize("as_of", [None, f"block:{PAST}"])
 @pytest.mark.parametrize("sort", [sign + key for key in KEYS for sign in ("", "-")])
-def test_every_order_is_that_of_the_json_rows(client: TestClient[Any], sort: str, as_of: str | None) -> None:
+def test_every_sort_order_equals_that_of_the_json_rows(client: TestClient[Any], sort: str, as_of: str | None) -> None:
     block = NEWEST if as_of is None else PAST
     expected = [as_shown(row, block) for row in walked(client, as_of)]
     assert len(expected) > 74
@@ -172,7 +172,7 @@ def test_the_example_has_every_kind_of_change(client: TestClient[Any]) -> None:
     signs = {(row["change30d"] or "-0")[0] == "-" for row in shown if row["change30dStatus"] == "Known"}
     assert signs == {True, False}
     assert any(row["change30d"] == "0" for row in shown)
-    # After the gap, 30 days before lies in the range before it; in the gap, it is not covered.
+    # After the gap, the moment 30 days earlier is in the earlier range or, if in the gap, not covered.
     assert {row["change30dStatus"] for row in rows(client, cap_table(client, f"block:{PAST}"))} >= {"Known"}
     in_gap = rows(client, cap_table(client, "block:277000"))
     assert {(row["change30d"], row["change30dStatus"]) for row in in_gap} == {(None, "NotCovered")}
@@ -217,7 +217,7 @@ def test_a_search_finds_something_and_leaves_something_out(client: TestClient[An
 
 
 @pytest.mark.parametrize("as_of", [None, f"block:{PAST}", "2026-02-05", "block:277000"])
-def test_the_head_is_that_of_the_json_interface(client: TestClient[Any], as_of: str | None) -> None:
+def test_summary_equals_that_of_the_api(client: TestClient[Any], as_of: str | None) -> None:
     query = {} if as_of is None else {"asOf": as_of}
     told = client.get(f"{TOKEN}/cap-table", params=query).json()
     report = client.get(f"{DATA}/summary", headers=cap_table(client, as_of)).json()
@@ -254,7 +254,7 @@ def test_the_head_is_that_of_the_json_interface(client: TestClient[Any], as_of: 
         assert report["marketCapitalization"] == history["current"]["value"]
         assert report["priceEffectiveFrom"] == f"{time_of(100_000):%Y-%m-%dT%H:%M:%SZ}"
     else:
-        # The value of one whole token among the rows says the price of that moment.
+        # The value of a holding of one whole token is the price of that moment.
         row = everybody[0]
         assert Fraction(report["price"]) == Fraction("3.000000000000000001" if "block" in as_of else "2.5")
         assert round(Fraction(row["quantity"]) * Fraction(report["price"]) * 10**18) == Fraction(row["value"]) * 10**18
@@ -262,7 +262,7 @@ def test_the_head_is_that_of_the_json_interface(client: TestClient[Any], as_of: 
 
 
 @pytest.mark.parametrize("as_of", [None, f"block:{PAST}"])
-def test_the_curve_adds_up_the_largest_holders(client: TestClient[Any], as_of: str | None) -> None:
+def test_curve_sums_the_largest_holders(client: TestClient[Any], as_of: str | None) -> None:
     curve = client.get(f"{DATA}/summary", headers=cap_table(client, as_of)).json()["curve"]
     everybody = [int(row["quantityRaw"]) for row in walked(client, as_of)]
     assert curve == [
@@ -312,7 +312,7 @@ def test_holders_of_a_long_view_are_counted_by_weeks_or_months(
         report = client.get(f"{DATA}/summary", headers=cap_table(client)).json()
     counts = {one["at"]: (one["holderCount"], one["holderCountStatus"], one["isComplete"]) for one in by_day}
     days = (first + timedelta(days=number) for number in range((newest - first).days + 1))
-    # A Sunday is the last day of its week.
+    # Weeks end on Sunday.
     ends = [
         str(day)
         for day in days
@@ -358,7 +358,7 @@ def test_a_file_has_all_rows(
     assert read_csv(by_form.text) == shown
 
 
-def test_what_a_spreadsheet_would_compute_is_text(client: TestClient[Any]) -> None:
+def test_csv_escapes_formulas_but_not_negative_numbers(client: TestClient[Any]) -> None:
     found = read_csv(client.get(f"{DATA}/csv", headers=cap_table(client)).text)
     assert any(row["name"] == "'=HYPERLINK(1)" for row in found)
     negative = [row["change30d"] for row in found if row["change30d"].startswith("-")]
@@ -366,7 +366,7 @@ def test_what_a_spreadsheet_would_compute_is_text(client: TestClient[Any]) -> No
     assert all(Fraction(number) < 0 for number in negative)
 
 
-def test_pages_stay_in_the_version_asked_for(own: World) -> None:
+def test_pages_stay_in_the_requested_version(own: World) -> None:
     with own.client() as client:
         headers = cap_table(client)
         before = rows(client, headers, dataVersion=1)
@@ -409,7 +409,7 @@ def test_bad_parameters_are_refused(client: TestClient[Any], query: dict[str, st
     assert next(iter(query)) in answer["detail"] or status == 410
 
 
-def test_past_the_last_page_is_empty(client: TestClient[Any]) -> None:
+def test_page_after_the_last_is_empty(client: TestClient[Any]) -> None:
     headers = cap_table(client)
     total = client.get(f"{DATA}/rows", headers=headers).json()["total"]
     for sort in ("rank", "-rank", "wallet", "-reconciliation"):
@@ -419,7 +419,7 @@ def test_past_the_last_page_is_empty(client: TestClient[Any]) -> None:
         assert len(last["data"]) == 1
 
 
-def test_data_is_compressed_for_who_takes_it(client: TestClient[Any]) -> None:
+def test_data_is_compressed_if_the_client_accepts_it(client: TestClient[Any]) -> None:
     headers = cap_table(client)
     plain = client.get(f"{DATA}/summary", headers=headers | {"Accept-Encoding": "identity"})
     packed = client.get(f"{DATA}/summary", headers=headers | {"Accept-Encoding": "gzip"})
@@ -427,29 +427,29 @@ def test_data_is_compressed_for_who_takes_it(client: TestClient[Any]) -> None:
     assert plain.headers["vary"] == packed.headers["vary"] == "Accept-Encoding"
     assert plain.json() == packed.json()
     assert int(packed.headers["content-length"]) < len(plain.content) / 3
-    # What is small stays plain.
+    # Small responses are not compressed.
     assert "content-encoding" not in client.post("/embed/token", headers=headers).headers
 
 
-def test_a_moment_in_a_gap_is_told_with_its_neighbours(client: TestClient[Any]) -> None:
+def test_moment_in_a_gap_is_refused_with_its_covered_neighbours(client: TestClient[Any]) -> None:
     asked = {"tokenId": EXAMPLE_TOKEN_ID, "asOf": "block:63000"}
     headers = embed_unchecked(client, "cap-table", **asked)
     answers = [client.get(f"{DATA}/{path}", headers=headers) for path in ("summary", "rows", "csv")]
-    # A link to it is refused in the same words.
+    # The request for a link is refused with the same message.
     for answer in [*answers, client.get("/v1/reports/cap-table", params=asked)]:
         answer = problem(answer, 409, "not-covered")
         assert [error["parameter"] for error in answer["errors"]] == ["asOf"]
         assert (answer["before"], answer["after"]) == (f"{time_of(60_000):%FT%TZ}", f"{time_of(66_000):%FT%TZ}")
 
 
-def test_a_file_is_not_complete_where_holders_are_unknown(client: TestClient[Any]) -> None:
+def test_file_with_unknown_holders_is_not_complete(client: TestClient[Any]) -> None:
     told = client.get(f"{TOKEN}/cap-table", params={"asOf": "block:50000"}).json()
     assert (told["coverage"]["complete"], told["holdersStatus"]) == (True, "HoldersUnknown")
     saved = client.get(f"{DATA}/csv", headers=cap_table(client, "block:50000"))
     assert json.loads(saved.headers["x-coverage"]) == told["coverage"] | {"complete": False}
 
 
-def test_a_token_of_which_nothing_is_collected_says_why(client: TestClient[Any]) -> None:
+def test_token_without_collected_data_shows_the_reason(client: TestClient[Any]) -> None:
     headers = cap_table(client, token_id=FRESH_TOKEN_ID)
     report = client.get(f"{DATA}/summary", headers=headers).json()
     told = client.get(f"/v1/tokens/{FRESH_TOKEN_ID}/cap-table").json()
@@ -470,7 +470,7 @@ def test_a_token_of_which_nothing_is_collected_says_why(client: TestClient[Any])
 
 
 @pytest.mark.parametrize("token_id", [WIDE_TOKEN_ID, UNKNOWN_TOKEN_ID, BIG_TOKEN_ID])
-def test_quantities_of_any_size_are_those_of_the_json_interface(client: TestClient[Any], token_id: str) -> None:
+def test_quantities_of_any_size_equal_those_of_the_api(client: TestClient[Any], token_id: str) -> None:
     headers = cap_table(client, token_id=token_id)
     told = walked(client, token=f"/v1/tokens/{token_id}")
     shown = rows(client, headers)
@@ -480,7 +480,7 @@ def test_quantities_of_any_size_are_those_of_the_json_interface(client: TestClie
     assert curve[-1] == {"holders": len(told), "percentage": percentage_of(held, 2**256 - 1)}
 
 
-def test_without_supply_there_is_no_share(own: World) -> None:
+def test_holder_shares_have_status_zero_supply_without_a_supply(own: World) -> None:
     changed = reported_rows(own)
     for row in changed["supply_changes"] + changed["tokens"]:
         if row["subject_key"] == own.subject_keys[EXAMPLE_TOKEN_ID]:
@@ -514,7 +514,7 @@ def test_another_tenants_names_are_not_shown(own: World) -> None:
         assert (row["name"], row["walletId"]) == (None, None)
 
 
-def test_the_index_lists_the_tenants_own(client: TestClient[Any]) -> None:
+def test_index_lists_only_the_tenants_own_subjects(client: TestClient[Any]) -> None:
     index = client.get("/embed/data/index", headers=embed(client, "/v1/reports")).json()
     tokens = client.get("/v1/tokens").json()["data"]
     wallets = client.get("/v1/wallets").json()["data"]
@@ -547,7 +547,7 @@ def test_the_index_is_searched_and_paged(client: TestClient[Any]) -> None:
 
 
 @pytest.mark.parametrize("kind", ["token", "wallet"])
-def test_the_index_is_sorted_and_added_up(client: TestClient[Any], kind: str) -> None:
+def test_index_is_sorted_and_has_totals(client: TestClient[Any], kind: str) -> None:
     headers = embed(client, "/v1/reports")
     everything = client.get("/embed/data/index", headers=headers).json()
     value, other = {
@@ -561,7 +561,7 @@ def test_the_index_is_sorted_and_added_up(client: TestClient[Any], kind: str) ->
             known = [Decimal(one[column]) for one in found if one[column] is not None]
             assert known == sorted(known, reverse=sign == "-")
             assert [one[column] for one in found[len(known) :]] == [None] * (len(found) - len(known))
-            # Equal ones stay in the order in which they were made.
+            # Equal rows stay in order of creation.
             pages = [
                 client.get("/embed/data/index", params={**query, "limit": 1, "offset": at}, headers=headers).json()
                 for at in range(len(found))
@@ -576,7 +576,7 @@ def test_the_index_is_sorted_and_added_up(client: TestClient[Any], kind: str) ->
     assert called == sorted(called)
 
 
-def test_the_index_of_what_is_tracked(client: TestClient[Any]) -> None:
+def test_index_is_filtered_by_tracking_status(client: TestClient[Any]) -> None:
     headers = embed(client, "/v1/reports")
     everything = client.get("/embed/data/index", headers=headers).json()
     for status in ("enabled", "disabled"):
@@ -586,7 +586,7 @@ def test_the_index_of_what_is_tracked(client: TestClient[Any]) -> None:
             assert found[f"{kind[:-1]}Total"] == len(found[kind])
 
 
-def test_a_slow_reader_of_a_file_holds_no_table(own: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_download_does_not_hold_its_table(own: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("api.http.calls.Services.batch_rows", 3)
     users: list[set[int]] = []
     release = Snapshot.release
@@ -600,6 +600,6 @@ def test_a_slow_reader_of_a_file_holds_no_table(own: World, monkeypatch: pytest.
         file = client.get(f"{DATA}/csv", headers=cap_table(client)).text
     batches = (file.count("\n") - 1) // 3
     assert batches > 2
-    # The head of the answer, each batch, and the end.
+    # The start of the response, each batch, and the end.
     assert len(users) > batches
     assert all(found == {0} for found in users)

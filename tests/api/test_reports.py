@@ -1,4 +1,4 @@
-"""Links to reports, the pages behind them and their files; attacks are in `test_embedding`."""
+"""Report links, their pages and static files; `test_embedding` has the attacks."""
 
 import gzip
 import html.parser
@@ -31,7 +31,7 @@ SCRIPT = b"console.log('the page');" * 50
 
 @pytest.fixture(scope="module", autouse=True)
 def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A build of the pages, small and known."""
+    """A small, known build of the pages."""
     folder = tmp_path_factory.mktemp("built")
     (folder / "assets").mkdir()
     for page in (*REPORTS, "superset", "error"):
@@ -51,7 +51,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def shared(template: World, tmp_path_factory: pytest.TempPathFactory, built: Path) -> Iterator[TestClient[Any]]:
-    """A client of one application, for the tests that configure nothing."""
+    """A client shared by the tests that change no configuration."""
     world = copy_world(template, tmp_path_factory.mktemp("shared"))
     with world.client() as client:
         yield client
@@ -59,7 +59,7 @@ def shared(template: World, tmp_path_factory: pytest.TempPathFactory, built: Pat
 
 
 class Frame(html.parser.HTMLParser):
-    """Reads the elements of an answer's `iframe`."""
+    """Parser of the `iframe` in a response."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -71,13 +71,13 @@ class Frame(html.parser.HTMLParser):
 
 
 def claims_of(url: str) -> dict[str, Any]:
-    """Read a link's token, unchecked."""
+    """Read the claims of a link's token without verifying it."""
     found: dict[str, Any] = jwt.decode(url.partition("#t=")[2], options={"verify_signature": False})
     return found
 
 
 @pytest.mark.parametrize("report", REPORTS)
-def test_a_link_says_all_that_an_iframe_needs(world: World, client: TestClient[Any], report: str) -> None:
+def test_link_has_everything_for_an_iframe(world: World, client: TestClient[Any], report: str) -> None:
     path, query = REPORTS[report]
     before = datetime.now(UTC).replace(microsecond=0)
     answer = client.get(path, params=query, headers=world.headers("viewer"))
@@ -118,20 +118,20 @@ def test_a_link_says_all_that_an_iframe_needs(world: World, client: TestClient[A
         )
     ]
     assert attributes["referrerpolicy"] == "no-referrer"
-    # Without a style: the policy of the site around it may forbid one.
+    # No inline style: the policy of the surrounding site may forbid it.
     assert (attributes["frameborder"], attributes["width"]) == ("0", "100%")
     assert "style" not in attributes
 
 
 @pytest.mark.parametrize("report", REPORTS)
-def test_every_link_has_a_token_of_its_own_and_the_tenants_embed_id(shared: TestClient[Any], report: str) -> None:
+def test_every_link_has_its_own_token_and_the_tenants_embed_id(shared: TestClient[Any], report: str) -> None:
     path, query = REPORTS[report]
     first, second = (claims_of(shared.get(path, params=query).json()["reportUrl"]) for _ in range(2))
     assert first["embed"] == second["embed"]
     assert first["jti"] != second["jti"]
 
 
-def test_parameters_go_into_the_token_and_nowhere_else(shared: TestClient[Any]) -> None:
+def test_parameters_appear_only_in_the_token(shared: TestClient[Any]) -> None:
     query = {"tokenId": EXAMPLE_TOKEN_ID, "asOf": "block:150", "theme": "dark"}
     url = shared.get("/v1/reports/cap-table", params=query).json()["reportUrl"]
     assert claims_of(url)["params"] == {"tokenId": EXAMPLE_TOKEN_ID, "asOf": "block:150"}
@@ -141,7 +141,7 @@ def test_parameters_go_into_the_token_and_nowhere_else(shared: TestClient[Any]) 
     assert claims_of(url)["params"] == query
 
 
-def test_who_asks_for_html_is_sent_to_the_report(shared: TestClient[Any]) -> None:
+def test_html_request_is_redirected_to_the_report(shared: TestClient[Any]) -> None:
     for accept in ("text/html", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"):
         answer = shared.get(
             "/v1/reports/cap-table",
@@ -176,7 +176,9 @@ def test_who_asks_for_html_is_sent_to_the_report(shared: TestClient[Any]) -> Non
         ),
     ],
 )
-def test_bad_parameters_are_named(shared: TestClient[Any], path: str, status: int, code: str, parameter: str) -> None:
+def test_invalid_parameters_are_named(
+    shared: TestClient[Any], path: str, status: int, code: str, parameter: str
+) -> None:
     found = problem(shared.get(f"/v1/reports{path}"), status, code)
     assert [error["parameter"] for error in found["errors"]] == [parameter]
 
@@ -189,7 +191,7 @@ def test_bad_parameters_are_named(shared: TestClient[Any], path: str, status: in
         (f"/wallet-activity?walletId={EXAMPLE_TOKEN_ID}", "wallet-not-found"),
     ],
 )
-def test_there_are_links_to_the_own_subjects_alone(shared: TestClient[Any], path: str, code: str) -> None:
+def test_links_exist_only_for_own_subjects(shared: TestClient[Any], path: str, code: str) -> None:
     problem(shared.get(f"/v1/reports{path}"), 404, code)
 
 
@@ -208,12 +210,12 @@ def test_a_name_cannot_break_out_of_the_iframe(world: World, client: TestClient[
         assert str(attributes["title"]).endswith(name)
 
 
-def test_links_begin_with_the_public_url(world: World) -> None:
+def test_links_start_with_the_public_url(world: World) -> None:
     with world.client(settings=replace(world.settings, public_url="https://api.example")) as client:
         assert client.get("/v1/reports").json()["reportUrl"].startswith("https://api.example/embed/index/emb_")
 
 
-def test_superset_draws_what_it_has_dashboards_of(world: World) -> None:
+def test_superset_serves_only_reports_with_a_dashboard(world: World) -> None:
     settings = replace(world.settings, reports_provider="superset", superset_url="https://bi.example")
     with world.client(settings=settings) as client:
         for report, (path, query) in REPORTS.items():
@@ -241,7 +243,7 @@ def policy_of(answer: Any) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("report", REPORTS)
-def test_a_page_may_be_framed_by_the_tenants_sites_alone(world: World, client: TestClient[Any], report: str) -> None:
+def test_page_can_be_framed_only_by_the_tenants_sites(world: World, client: TestClient[Any], report: str) -> None:
     origins = ["https://portal.example", "http://127.0.0.1:5000"]
     path, query = REPORTS[report]
     page_path = urlsplit(client.get(path, params=query).json()["reportUrl"]).path
@@ -282,7 +284,7 @@ def test_a_page_may_be_framed_by_the_tenants_sites_alone(world: World, client: T
 
 
 @pytest.mark.parametrize("embed_id", ["emb_" + "0" * 26, "x", "%00", "emb_"])
-def test_an_unknown_embed_id_is_a_page_that_nobody_frames(shared: TestClient[Any], embed_id: str) -> None:
+def test_unknown_embed_id_is_a_404_page_that_cannot_be_framed(shared: TestClient[Any], embed_id: str) -> None:
     shared.get("/v1/reports")
     answer = shared.get(f"/embed/cap-table/{embed_id}")
     assert answer.status_code == 404
@@ -321,7 +323,7 @@ def test_other_paths_are_problems(shared: TestClient[Any]) -> None:
         ("GZIP", "gzip"),
     ],
 )
-def test_files_are_sent_as_the_client_likes(shared: TestClient[Any], accepted: str | None, coding: str) -> None:
+def test_files_are_compressed_as_the_client_accepts(shared: TestClient[Any], accepted: str | None, coding: str) -> None:
     request = shared.build_request("GET", "/embed/assets/page-0a1b2c3d.js")
     for name in ("Authorization", "Accept-Encoding"):
         del request.headers[name]
@@ -338,12 +340,12 @@ def test_files_are_sent_as_the_client_likes(shared: TestClient[Any], accepted: s
     assert int(answer.headers["content-length"]) == len(sent)
 
 
-def test_a_client_that_takes_nothing_gets_nothing(shared: TestClient[Any]) -> None:
+def test_client_that_accepts_no_encoding_gets_406(shared: TestClient[Any]) -> None:
     answer = shared.get("/embed/assets/page-0a1b2c3d.js", headers={"Accept-Encoding": "identity;q=0, deflate"})
     problem(answer, 406, "not-acceptable")
 
 
-def test_a_file_that_the_client_has_is_not_sent_again(shared: TestClient[Any]) -> None:
+def test_unchanged_file_returns_304(shared: TestClient[Any]) -> None:
     path = "/embed/assets/page-0a1b2c3d.js"
     first = shared.get(path, headers={"Accept-Encoding": "gzip"})
     again = {"Accept-Encoding": "gzip", "If-None-Match": first.headers["etag"]}
@@ -355,7 +357,7 @@ def test_a_file_that_the_client_has_is_not_sent_again(shared: TestClient[Any]) -
     assert (head.status_code, head.headers["content-encoding"], head.content) == (200, "gzip", b"")
 
 
-def test_a_file_without_a_hash_in_its_name_is_asked_for_again(shared: TestClient[Any]) -> None:
+def test_file_without_a_hash_in_its_name_is_revalidated(shared: TestClient[Any]) -> None:
     answer = shared.get("/embed/assets/LICENSES.txt")
     assert answer.text == "licences"
     assert answer.headers["cache-control"] == "public, no-cache"
@@ -367,11 +369,11 @@ def test_a_file_without_a_hash_in_its_name_is_asked_for_again(shared: TestClient
     ["cap-table.html", "page-0a1b2c3d.js.gz", "page-0a1b2c3d.js.br", "..%2Fcap-table.html", "..%5Cerror.html",
      "%2e%2e%2f%2e%2e%2fcontrol.db", "%00", "", "page-00000000.js"],
 )  # fmt: skip
-def test_nothing_else_of_any_folder_is_served(shared: TestClient[Any], name: str) -> None:
+def test_other_files_are_not_served(shared: TestClient[Any], name: str) -> None:
     problem(shared.get(f"/embed/assets/{name}"), 404, "unknown-route")
 
 
-def test_without_a_build_pages_say_what_to_run(
+def test_pages_without_a_build_name_the_command_to_run(
     world: World, built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = Path(shutil.copytree(built, tmp_path / "built"))
@@ -386,7 +388,7 @@ def test_without_a_build_pages_say_what_to_run(
         assert client.get(path).status_code == 200
 
 
-def test_wrong_origins_are_named(client: TestClient[Any]) -> None:
+def test_invalid_origins_are_named(client: TestClient[Any]) -> None:
     body = {"embedOrigins": ["https://fine.example", "https://*", "https://a.example\r\nX: y"]}
     found = problem(client.put("/v1/reports/embed-origins", json=body), 422, "invalid-body")
     assert [error["pointer"] for error in found["errors"]] == ["/embedOrigins/1", "/embedOrigins/2"]
@@ -396,7 +398,7 @@ def test_wrong_origins_are_named(client: TestClient[Any]) -> None:
     problem(client.put("/v1/reports/embed-origins", json={"embedOrigin": []}), 400, "unknown-field")
 
 
-def test_what_was_changed_is_in_the_audit(world: World, client: TestClient[Any]) -> None:
+def test_embedding_changes_are_audited(world: World, client: TestClient[Any]) -> None:
     client.put("/v1/reports/embed-origins", json={"embedOrigins": ["https://portal.example"]})
     client.post("/v1/reports/revocations")
     events = client.get("/v1/audit-events", params={"objectId": world.tenant_id}).json()["data"]
@@ -405,7 +407,7 @@ def test_what_was_changed_is_in_the_audit(world: World, client: TestClient[Any])
     assert events[0]["before"]["embedId"] != events[0]["after"]["embedId"]
 
 
-def test_links_are_in_the_rate_of_the_key(world: World) -> None:
+def test_links_count_against_the_rate_limit_of_the_key(world: World) -> None:
     with world.client(settings=replace(world.settings, rate_limit_per_minute=1)) as client:
         assert client.get("/v1/reports").headers["ratelimit"].startswith('"default";r=0')
         problem(client.get("/v1/reports"), 429, "rate-limited")
@@ -413,14 +415,14 @@ def test_links_are_in_the_rate_of_the_key(world: World) -> None:
 
 @pytest.fixture
 def answers(client: TestClient[Any]) -> list[Any]:
-    """An answer of every route, by the examples of the document."""
+    """Return a response of every route, from the examples of the document."""
     found = [ask(client, *param.values, {}) for param in OPERATIONS]
     embed_id = claims_of(client.get("/v1/reports").json()["reportUrl"])["embed"]
     more = (f"/embed/index/{embed_id}", "/embed/assets/LICENSES.txt", "/docs", "/openapi.json", "/nowhere")
     return [*found, *(client.get(path) for path in more)]
 
 
-def test_no_route_sets_a_cookie_and_no_other_route_may_be_framed(answers: list[Any]) -> None:
+def test_no_route_sets_a_cookie_and_only_pages_can_be_framed(answers: list[Any]) -> None:
     assert len(answers) > 60
     for answer in answers:
         path = answer.request.url.path
@@ -431,7 +433,7 @@ def test_no_route_sets_a_cookie_and_no_other_route_may_be_framed(answers: list[A
         assert answer.headers["x-frame-options"] == "DENY", path
 
 
-def test_the_session_of_a_page_is_eight_hours() -> None:
+def test_page_session_lasts_eight_hours() -> None:
     from api.reports.tokens import LIFE, SESSION
 
     assert (timedelta(minutes=10), timedelta(hours=8)) == (LIFE, SESSION)

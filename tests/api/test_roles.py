@@ -1,6 +1,6 @@
-"""Roles: an operation takes a key of the role that the document names, and no key of a lower role.
+"""Roles: an operation refuses keys below the role that the document names.
 
-That a key of this role suffices is shown by `test_openapi_examples`.
+`test_openapi_examples` shows that a key of this role suffices.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ from tests.api.document import KEYED, ask, role_of, stored
 from tests.api.test_errors import problem
 from tests.api.world import World
 
-# Operations that read and need more than the role viewer.
+# Reading operations that need more than the role viewer.
 READ_BY_ADMINS = {"list_audit_events", "read_embed_origins"}
 # Admins remove objects, start collection and attestation, and manage embedding. Operators do the other writes.
 WRITTEN_BY_ADMINS = {
@@ -39,7 +39,7 @@ WRITTEN_BY_ADMINS = {
 }
 
 
-def test_each_operation_names_the_role_that_was_decided() -> None:
+def test_each_operation_names_its_decided_role() -> None:
     named: dict[str, str | None] = {}
     decided: dict[str, str | None] = {}
     for _, method, operation in (param.values for param in KEYED):
@@ -52,7 +52,7 @@ def test_each_operation_names_the_role_that_was_decided() -> None:
 
 
 @pytest.mark.parametrize(("path", "method", "operation"), KEYED)
-def test_a_key_of_a_lower_role_is_refused_and_nothing_is_changed(
+def test_key_of_a_lower_role_is_refused_and_changes_nothing(
     unchanged: World, reader: TestClient[Any], path: str, method: str, operation: dict[str, Any]
 ) -> None:
     before, role = stored(unchanged), Role(str(role_of(operation)))

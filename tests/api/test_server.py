@@ -39,7 +39,7 @@ def port(world: World) -> Iterator[int]:
 
 
 def received(port: int, *pieces: bytes) -> bytes:
-    """Send pieces over a new connection, and return all bytes until the server closes it."""
+    """Send pieces over a new connection; return all bytes until the server closes it."""
     with socket.create_connection(("127.0.0.1", port)) as connection:
         answer = b""
         try:
@@ -48,12 +48,12 @@ def received(port: int, *pieces: bytes) -> bytes:
             while found := connection.recv(1 << 16):
                 answer += found
         except (BrokenPipeError, ConnectionResetError):
-            pass  # the server closed while the request was on its way
+            pass  # the server closed the connection during the request
         return answer
 
 
 def status(answer: bytes) -> int | None:
-    """Return the status of an answer; None of a connection that was closed without one."""
+    """Return the status of a response; None if the connection was closed without one."""
     return int(answer.split(b" ")[1]) if answer else None
 
 
@@ -103,7 +103,7 @@ def test_connection_without_a_whole_head_is_closed(port: int, sent: bytes) -> No
     for connection in connections:
         connection.sendall(sent)
     assert is_live(port)
-    # Each ends, so none of these waits for ever.
+    # Every connection is closed, so no request waits forever.
     assert {connection.recv(1 << 16)[:12] for connection in connections} <= {b"", b"HTTP/1.1 408"}
     for connection in connections:
         connection.close()
@@ -129,7 +129,7 @@ def test_host_and_version_are_checked(port: int, request_bytes: bytes, expected:
     assert status(received(port, request_bytes)) == expected
 
 
-def test_upload_broken_off_is_no_unexpected_error(port: int, caplog: pytest.LogCaptureFixture) -> None:
+def test_aborted_upload_is_not_an_unexpected_error(port: int, caplog: pytest.LogCaptureFixture) -> None:
     lines = logging.getLogger("ledgermart.access")
     lines.addHandler(caplog.handler)
     head = b"POST /embed/data/cap-table/csv HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n"
@@ -167,7 +167,7 @@ def test_address_of_the_client_is_in_log_and_audit(port: int, world: World, capl
     assert set(clients) == {"127.0.0.1", "203.0.113.7"}
 
 
-def test_sigterm_ends_the_process_with_code_0_though_connections_are_open(world: World) -> None:
+def test_sigterm_exits_with_code_0_despite_open_connections(world: World) -> None:
     found = free_port()
     arguments = [str(world.settings.data_dir), str(world.settings.networks_file), str(found)]
     process = subprocess.Popen(tied_to_parent([sys.executable, "-c", _SERVE, *arguments]), stderr=subprocess.PIPE)

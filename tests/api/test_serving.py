@@ -1,4 +1,4 @@
-"""Published versions: switching, pinning of cursors, expiry, limits of statements, and the marts' contract."""
+"""Published versions: switching, pinned cursors, expiry, statement limits, and the marts' contract."""
 
 import base64
 import gc
@@ -46,7 +46,7 @@ def publish_next(world: World, version: int, kept_activities: int) -> None:
     world.clock.look_again()
 
 
-def test_the_newest_version_is_served(world: World, client: TestClient[Any]) -> None:
+def test_newest_version_is_served(world: World, client: TestClient[Any]) -> None:
     assert client.get(TOKEN).json()["asOf"]["dataVersion"] == 1
     publish_next(world, 2, 3)
     answer = client.get(f"{TOKEN}/activities").json()
@@ -82,14 +82,14 @@ def test_cursors_of_a_removed_version_expire(world: World, was_open: bool) -> No
 
 
 def make_another_release_s(path: Path) -> None:
-    """Take from a version what a release before token holders did not publish."""
+    """Drop the table `token_holders`, which earlier releases did not publish."""
     path.chmod(0o600)
     with duckdb.connect(str(path)) as connection:
         connection.execute("drop table marts.token_holders; force checkpoint")
 
 
 @pytest.mark.parametrize("accept", ["application/json", "text/csv"])
-def test_what_a_version_of_another_release_has_not_is_answered_after_the_next(world: World, accept: str) -> None:
+def test_data_missing_in_an_old_version_returns_503_until_the_next(world: World, accept: str) -> None:
     make_another_release_s(world.settings.serving_dir / "marts-000000000001.duckdb")
     with world.client() as client:
         answer = client.get(f"{TOKEN}/cap-table", headers={"Accept": accept})
@@ -99,7 +99,7 @@ def test_what_a_version_of_another_release_has_not_is_answered_after_the_next(wo
             "the next cycle publishes a complete version"
         )
         assert answer.headers["retry-after"] == "5"
-        # What it has is answered.
+        # Data that this version has is served.
         assert client.get(f"{TOKEN}/activities").status_code == 200
         assert client.get("/health/ready").status_code == 200
         publish_next(world, 2, 1)
@@ -115,7 +115,7 @@ def test_cursors_of_a_version_of_another_release_expire(world: World) -> None:
         problem(client.get(url), 410, "cursor-expired")
 
 
-def test_a_query_with_a_wrong_parameter_is_no_other_release_s(world: World) -> None:
+def test_wrong_query_parameter_is_not_taken_for_another_release(world: World) -> None:
     serving = Serving(world.settings.serving_dir, 200, 900)
     serving._queries["bad"] = "select $number + 1 as number"
     try:
@@ -126,10 +126,8 @@ def test_a_query_with_a_wrong_parameter_is_no_other_release_s(world: World) -> N
 
 
 @pytest.mark.parametrize("key", [("0x01", 1), (1,), (1, 1, "0x01"), (1, "1", "0x01", 1)])
-def test_a_cursor_whose_key_has_another_form_is_told_to_start_again(
-    world: World, client: TestClient[Any], key: Key
-) -> None:
-    """As releases before have handed them out."""
+def test_cursor_with_a_key_of_another_form_is_refused(world: World, client: TestClient[Any], key: Key) -> None:
+    """Earlier releases issued such cursors."""
     path = f"{TOKEN}/cap-table"
     answer = client.get(f"{path}?limit=1")
     services = client.app.state.services
@@ -142,7 +140,7 @@ def test_a_cursor_whose_key_has_another_form_is_told_to_start_again(
 
 
 @pytest.mark.parametrize("change", ["tampered", "filter", "route", "garbage", "another key"])
-def test_cursors_that_are_not_ours(client: TestClient[Any], change: str) -> None:
+def test_forged_cursors_are_refused(client: TestClient[Any], change: str) -> None:
     cursor = client.get(f"{TOKEN}/activities?limit=1").json()["page"]["nextCursor"]
     flipped = cursor[:-1] + ("A" if cursor[-1] != "A" else "B")
     url = {
@@ -156,8 +154,8 @@ def test_cursors_that_are_not_ours(client: TestClient[Any], change: str) -> None
 
 
 @pytest.mark.parametrize("path", [f"{TOKEN}/activities", f"{TOKEN}/cap-table", "/v1/tokens", "/v1/networks/ledgers"])
-def test_a_cursor_of_another_epoch_is_told_to_start_again(world: World, client: TestClient[Any], path: str) -> None:
-    """Versions that were published anew after a restore have numbers that cursors name already."""
+def test_cursor_of_another_epoch_expires(world: World, client: TestClient[Any], path: str) -> None:
+    """Versions published after a restore reuse numbers that old cursors contain."""
     url = client.get(f"{path}?limit=1").links["next"]["url"]
     assert client.get(url).status_code == 200
     publish(world.settings.serving_dir, 2, marts_rows(world), epoch="second")
@@ -168,7 +166,7 @@ def test_a_cursor_of_another_epoch_is_told_to_start_again(world: World, client: 
 
 @pytest.mark.parametrize("accept", ["application/json", "text/csv"])
 @pytest.mark.parametrize("path", [f"{TOKEN}/activities", "/v1/priced-items"])
-def test_an_etag_is_of_its_epoch(world: World, path: str, accept: str) -> None:
+def test_etag_depends_on_the_epoch(world: World, path: str, accept: str) -> None:
     with world.client() as client:
         known = {"Accept": accept, "If-None-Match": client.get(path, headers={"Accept": accept}).headers["etag"]}
         assert client.get(path, headers=known).status_code == 304
@@ -178,7 +176,7 @@ def test_an_etag_is_of_its_epoch(world: World, path: str, accept: str) -> None:
 
 
 def publish_numbered(world: World, version: int, numbers: dict[str, list[int]], kept_activities: int = 5) -> None:
-    """Publish a version with numbers of callers' tenants: for each number from 1 on, the newest version without it."""
+    """Publish a version with tenants' data versions: per caller, the newest version before each of them."""
     rows = marts_rows(world)
     own = [row for row in rows["token_activities"] if row["token_id"] == EXAMPLE_TOKEN_ID]
     rows["token_activities"] = own[:kept_activities]
@@ -197,7 +195,7 @@ def publish_numbered(world: World, version: int, numbers: dict[str, list[int]], 
 
 
 @pytest.mark.parametrize("accept", ["application/json", "text/csv"])
-def test_what_changes_for_others_shows_neither_as_number_nor_as_etag(
+def test_changes_of_other_tenants_change_neither_data_version_nor_etag(
     world: World, client: TestClient[Any], accept: str
 ) -> None:
     paths = [f"{TOKEN}/activities", f"{TOKEN}/cap-table", "/v1/tokens", "/v1/networks", "/v1/priced-items"]
@@ -214,7 +212,7 @@ def test_what_changes_for_others_shows_neither_as_number_nor_as_etag(
     assert client.get(TOKEN).json()["asOf"]["dataVersion"] == 2
 
 
-def test_a_number_of_the_tenants_own_opens_the_newest_version_that_shows_it(world: World) -> None:
+def test_data_version_opens_the_newest_version_that_shows_it(world: World) -> None:
     for version, numbers in ((1, [0]), (2, [0]), (3, [0, 2]), (4, [0, 2, 3]), (5, [0, 2, 3, 3])):
         publish_numbered(world, version, {"admin": numbers})
     serving = Serving(world.settings.serving_dir, 200, 900)
@@ -227,7 +225,7 @@ def test_a_number_of_the_tenants_own_opens_the_newest_version_that_shows_it(worl
         assert [opened(number) for number in (None, 1, 2, 4)] == [5, 2, 3, 5]
         (world.settings.serving_dir / "marts-000000000002.duckdb").unlink()
         assert opened(1) == 1
-        # No version shows 3, and 5 was never told.
+        # No version shows data version 3, and 5 does not exist yet.
         for number in (0, 3, 5):
             with pytest.raises(ApiError) as raised:
                 opened(number)
@@ -236,12 +234,12 @@ def test_a_number_of_the_tenants_own_opens_the_newest_version_that_shows_it(worl
         serving.close()
 
 
-def test_before_anything_was_built_for_a_tenant_its_number_is_0(world: World, client: TestClient[Any]) -> None:
+def test_data_version_is_0_before_the_first_build_of_a_tenant(world: World, client: TestClient[Any]) -> None:
     publish_numbered(world, 2, {"foreign": [0]})
     assert client.get(TOKEN).json()["asOf"]["dataVersion"] == 0
 
 
-def test_a_version_of_the_release_before_has_no_numbers(world: World) -> None:
+def test_version_of_the_previous_release_has_no_data_versions(world: World) -> None:
     path = world.settings.serving_dir / "marts-000000000001.duckdb"
     path.chmod(0o600)
     with duckdb.connect(str(path)) as connection:
@@ -250,8 +248,8 @@ def test_a_version_of_the_release_before_has_no_numbers(world: World) -> None:
         assert client.get(TOKEN).json()["asOf"]["dataVersion"] == 0
 
 
-def test_a_cursor_shows_nothing_of_what_it_names(client: TestClient[Any]) -> None:
-    """Neither the key that it goes on after nor the version, which everybody's changes move on."""
+def test_cursor_is_opaque(client: TestClient[Any]) -> None:
+    """It reveals neither its key nor its version, which would show changes of other tenants."""
     answers = [client.get(f"{TOKEN}/activities?limit=1").json() for _ in range(2)]
     cursor = answers[0]["page"]["nextCursor"]
     assert cursor == answers[1]["page"]["nextCursor"], "equal answers are equal to the byte"
@@ -263,13 +261,13 @@ def test_a_cursor_shows_nothing_of_what_it_names(client: TestClient[Any]) -> Non
     assert answers[0]["data"][0]["id"].encode() not in shown
 
 
-def test_a_cursor_goes_on_with_another_limit(client: TestClient[Any]) -> None:
+def test_cursor_works_with_another_limit(client: TestClient[Any]) -> None:
     cursor = client.get(f"{TOKEN}/activities?limit=1").json()["page"]["nextCursor"]
     assert len(client.get(f"{TOKEN}/activities?limit=100&cursor={cursor}").json()["data"]) == 4
 
 
 def test_switching_under_load(world: World) -> None:
-    """Readers page and stream while versions come and go; nobody sees an error or a mixture."""
+    """Readers page and stream while versions change, without errors or mixed versions."""
     problems: list[str] = []
     seen: set[int] = set()
     stop = threading.Event()
@@ -320,7 +318,7 @@ def test_versions_are_closed_when_idle(world: World) -> None:
         serving.close()
 
 
-def test_a_version_in_use_stays_open(world: World) -> None:
+def test_version_in_use_stays_open(world: World) -> None:
     serving = Serving(world.settings.serving_dir, 256, 900, world.clock)
     try:
         with serving.snapshot() as old:
@@ -339,8 +337,8 @@ SLOW = "select sum(a.range + b.range) as block_number from range(10000000) a, ra
 
 
 @pytest.mark.parametrize("accept", [media_types.CSV, media_types.NDJSON, media_types.PARQUET])
-def test_a_file_that_is_left_gives_its_version_back(world: World, accept: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At once, not when memory is cleaned up: that may be in a thread that holds the lock of the versions."""
+def test_abandoned_download_releases_its_version(world: World, accept: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It does so at once, not in garbage collection, which may run in a thread that holds the versions' lock."""
     open_now = 0
     acquire, release = Serving._acquire, Serving._release
 
@@ -361,7 +359,7 @@ def test_a_file_that_is_left_gives_its_version_back(world: World, accept: str, m
     with serving(world.settings) as url, httpx.Client(base_url=url, headers=world.headers()) as client:
         gc.disable()
         try:
-            # It is left after its first piece.
+            # The client disconnects after the first piece.
             for path in ("activities", "cap-table"):
                 answer = client.head(f"/v1/tokens/{EXAMPLE_TOKEN_ID}/{path}", headers={"Accept": accept})
                 assert answer.status_code == 200
@@ -375,12 +373,12 @@ def test_a_slow_statement_is_interrupted(world: World) -> None:
     serving._queries["slow"] = SLOW
     try:
         with serving.snapshot() as snapshot:
-            # To its end it would take days.
+            # The full statement would take days.
             with pytest.raises(ApiError) as caught:
                 snapshot.rows("slow", BlockRow)
             assert (caught.value.status, caught.value.code) == (503, "query-timeout")
             assert "LEDGERMART_QUERY_TIMEOUT_SECONDS" in caught.value.detail
-            # A stalled machine may let another one exceed the limit.
+            # On a stalled machine another statement may exceed the limit.
             found: list[NetworkRow] = []
 
             def is_read() -> bool:
@@ -404,7 +402,7 @@ def test_a_query_has_a_memory_limit(world: World) -> None:
         serving.close()
 
 
-def test_a_version_can_neither_be_written_nor_left(world: World) -> None:
+def test_queries_can_neither_write_nor_read_other_files(world: World) -> None:
     serving = Serving(world.settings.serving_dir, 256, 900)
     try:
         with serving.snapshot() as snapshot:
@@ -421,7 +419,7 @@ def test_a_version_can_neither_be_written_nor_left(world: World) -> None:
         serving.close()
 
 
-def test_queries_name_marts_alone_and_no_approximation() -> None:
+def test_queries_read_only_marts_and_use_no_approximation() -> None:
     for name, text in load_queries().items():
         words = text.replace("(", " ").split()
         for word, following in pairwise(words):
@@ -436,8 +434,8 @@ def _subclasses(row: type[Row]) -> Iterator[type[Row]]:
         yield from _subclasses(kind)
 
 
-def test_every_query_is_of_the_contract(world: World) -> None:
-    """Each row struct names its queries in its docstring; DuckDB says which columns and types they have."""
+def test_columns_of_every_query_match_the_contract(world: World) -> None:
+    """Each row struct names its queries in its docstring; DuckDB describes their columns and types."""
     declared: dict[str, type[Row]] = {}
     for kind in _subclasses(Row):
         for quoted in (kind.__doc__ or "").split("`")[1::2]:
@@ -445,7 +443,7 @@ def test_every_query_is_of_the_contract(world: World) -> None:
                 if name == quoted or (quoted.endswith("*") and name.startswith(quoted[:-1])):
                     declared.setdefault(name, kind)
     queries = load_queries()
-    # What others read as tables, by the names that these have there.
+    # Queries that other queries read as tables, with the table names used there.
     read_as = {
         "holders_now": "holders",
         "holders_as_of": "holders",
@@ -481,7 +479,7 @@ def test_every_query_is_of_the_contract(world: World) -> None:
             assert not {str(column[1]) for column in columns} & {"DOUBLE", "FLOAT", "BIGNUM"}, name
 
 
-def test_what_is_remembered_is_of_one_version(world: World) -> None:
+def test_cached_results_belong_to_one_version(world: World) -> None:
     with world.client() as client:
         before = client.get(f"{TOKEN}/cap-table?asOf=block:305").json()
         rows = marts_rows(world)
@@ -509,7 +507,7 @@ def test_requests_of_threads_do_not_share_cursors(world: World) -> None:
                     found = snapshot.row("one_block", BlockRow, block_number=block)
                     assert found is not None
                     assert found.block_number == block
-        except BaseException as error:  # noqa: BLE001 - handed to the test's own thread
+        except BaseException as error:  # noqa: BLE001 - passed to the test's own thread
             errors.append(error)
 
     switch = sys.getswitchinterval()

@@ -1,4 +1,4 @@
-"""Statistics of a ledger: counts, lag, activities and active wallets by intervals, and which intervals are complete."""
+"""Statistics of a ledger: counts, lag, activities and active wallets by interval, complete intervals."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -37,7 +37,7 @@ def stamp(block: int) -> str:
 
 
 def counted(rows: Iterable[dict[str, Any]], wallets: dict[int, str]) -> tuple[int, int, int]:
-    """Token activities, wallet activities and active wallets of rows of the marts, by sets."""
+    """Count token activities, wallet activities and active wallets in rows of the marts, using sets."""
     found = list(rows)
     active = {
         address
@@ -152,28 +152,28 @@ def completeness(world: World, coverage: dict[str, list[Range]], query: str = HO
 
 
 def test_complete_intervals(world: World) -> None:
-    # The newest block of the node, 410, is at 01:02: the hour before that is over, the one from 01:00 is not.
+    # The node's newest block, 410, is at 01:02: the hour from 00:00 is over, the hour from 01:00 is not.
     everything = dict.fromkeys(TRACKED, CAUGHT_UP)
     assert completeness(world, everything) == [False, True, False]
     early = dict.fromkeys(TRACKED, FROM_THE_FIRST)
     assert completeness(world, early) == [True, True, False]
-    # An hour that the range cuts is not whole.
+    # An hour cut by the range is incomplete.
     assert completeness(world, early, "from=2026-01-31T23:00:01Z&to=2026-02-01T00:59:00Z&interval=1h") == [False, False]
 
 
 @pytest.mark.parametrize(
     ("subject_id", "ranges", "expected"),
     [
-        # A hole in what is tracked, wherever it is.
+        # A gap of any tracked subject.
         (WIDE_TOKEN_ID, [(1, 150, None), (151, 151, "ProviderFailed"), (152, 410, None)], False),
         (EXAMPLE_WALLET_ID, [(1, 150, None), (151, 160, "TrackingDisabled"), (161, 410, None)], False),
         (BIG_TOKEN_ID, [(1, 380, None), (381, 410, "NotYetCollected")], False),
         (BIG_TOKEN_ID, [(1, 105, "BeforeTracking"), (106, 410, None)], False),
         (BIG_TOKEN_ID, [], False),
         (BIG_TOKEN_ID, [(1, 405, None), (406, 410, "NotYetCollected")], True),
-        # Gaps of which no time is known begin where the blocks before them end.
+        # Gaps without a known time begin at the end of the preceding blocks.
         (BIG_TOKEN_ID, [(1, 405, None), (406, 407, "ProviderFailed"), (408, 410, "NotYetCollected")], True),
-        # What is not tracked now counts as far as something of it is to be collected.
+        # A subject that is not tracked now counts only where it has data to collect.
         (NFT_TOKEN_ID, [(1, 410, "NeverTracked")], True),
         (NFT_TOKEN_ID, [], True),
         (NFT_TOKEN_ID, [(1, 120, None), (121, 410, "TrackingDisabled")], True),
@@ -186,7 +186,7 @@ def test_incomplete_intervals(world: World, subject_id: str, ranges: list[Range]
     assert completeness(world, coverage)[1] is expected
 
 
-def test_what_is_tracked_but_not_in_the_marts(world: World) -> None:
+def test_tracked_subject_without_marts_makes_intervals_incomplete(world: World) -> None:
     coverage = dict.fromkeys(TRACKED, FROM_THE_FIRST)
     assert completeness(world, coverage)[1] is True
     with world.store.write() as session:
@@ -246,7 +246,7 @@ def test_another_tenant_sees_its_own(world: World) -> None:
     assert (totals["tokens"], totals["wallets"], totals["activities"], totals["activeWallets"]) == (1, 1, 2, 3)
 
 
-def test_what_cannot_be_asked(client: TestClient[Any]) -> None:
+def test_invalid_requests_are_refused(client: TestClient[Any]) -> None:
     found = problem(client.get(f"{STATISTICS}?from=2000-01-01&interval=1h"), 422, "invalid-parameter")
     assert found["errors"][0]["code"] == "too-many-intervals"
     problem(client.get(f"{STATISTICS}?interval=1y"), 422, "invalid-parameter")

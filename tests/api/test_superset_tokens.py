@@ -1,4 +1,4 @@
-"""Guest tokens of Superset: whom they are for, what they cut, when there are none. Superset: `tests/superset`."""
+"""Guest tokens of Superset: audience, row filters, refusals. `tests/superset` has the tests of Superset itself."""
 
 import json
 import time
@@ -37,7 +37,7 @@ def read(world: World, token: str, audience: str) -> dict[str, Any]:
     return jwt.decode(token, key.hex(), algorithms=["HS256"], audience=audience)
 
 
-def test_a_guest_token_is_cut_to_the_tenant_and_the_token(world: World, client: TestClient[Any]) -> None:
+def test_guest_token_is_limited_to_the_tenant_and_the_token(world: World, client: TestClient[Any]) -> None:
     before = int(time.time())
     answer = ask(client, link(client, "cap-table", tokenId=EXAMPLE_TOKEN_ID))
     assert answer.status_code == 200, answer.text
@@ -59,7 +59,7 @@ def test_a_guest_token_is_cut_to_the_tenant_and_the_token(world: World, client: 
     assert body["supersetUrl"] == world.settings.superset_url
 
 
-def test_a_range_cuts_what_has_a_time(world: World, client: TestClient[Any]) -> None:
+def test_range_limits_datasets_with_a_time(world: World, client: TestClient[Any]) -> None:
     token = link(
         client,
         "wallet-activity",
@@ -78,7 +78,7 @@ def test_a_range_cuts_what_has_a_time(world: World, client: TestClient[Any]) -> 
     ]
 
 
-def test_the_frame_may_be_in_pages_of_the_tenant_alone(world: World, client: TestClient[Any]) -> None:
+def test_dashboard_can_be_framed_only_by_the_tenants_sites(world: World, client: TestClient[Any]) -> None:
     origins = ["https://portal.example", "http://10.0.0.5:8443"]
     client.put("/v1/reports/embed-origins", json={"embedOrigins": origins})
     body = ask(client, link(client, "cap-table", tokenId=EXAMPLE_TOKEN_ID)).json()
@@ -91,7 +91,7 @@ def test_the_frame_may_be_in_pages_of_the_tenant_alone(world: World, client: Tes
     assert read(world, theirs["frame"], "ledgermart-superset-frame")["origins"] == [world.settings.public_origin]
 
 
-def test_the_session_ends_the_guest_token_as_well(world: World) -> None:
+def test_guest_token_ends_with_the_session(world: World) -> None:
     now = datetime(2026, 3, 1, 12, 0, 0, 250_000, tzinfo=UTC)
     signer = GuestTokenSigner(b"k" * 32, "http://127.0.0.1:8088", "http://127.0.0.1:8000")
     end = datetime(2026, 3, 1, 12, 1, tzinfo=UTC)
@@ -113,7 +113,7 @@ def test_the_session_ends_the_guest_token_as_well(world: World) -> None:
         "led_" + "0" * 26,
     ],
 )
-def test_nothing_but_the_id_of_a_tenant_gets_into_a_rule(tenant_id: str) -> None:
+def test_row_filters_accept_only_valid_tenant_ids(tenant_id: str) -> None:
     with pytest.raises(ValueError, match="not the id of one"):
         row_rules(tenant_id, DASHBOARD, 1, {})
 
@@ -128,14 +128,14 @@ def test_a_moment_is_refused(client: TestClient[Any]) -> None:
     assert (answer.status_code, answer.json()["code"]) == (422, "not-supported")
 
 
-def test_a_removed_token_has_no_guests(world: World, client: TestClient[Any]) -> None:
+def test_removed_token_gets_no_guest_token(world: World, client: TestClient[Any]) -> None:
     token = link(client, "cap-table", tokenId=EXAMPLE_TOKEN_ID)
     assert client.delete(f"/v1/tokens/{EXAMPLE_TOKEN_ID}").status_code == 204
     assert ask(client, token).status_code == 404
 
 
 @pytest.mark.parametrize("content", [None, "{", json.dumps({"dashboards": {}})])
-def test_without_provisioning_the_answer_says_what_to_run(
+def test_missing_provisioning_names_the_command_to_run(
     world: World, client: TestClient[Any], content: str | None
 ) -> None:
     path = world.settings.data_dir / "superset" / "provisioned.json"
@@ -149,7 +149,7 @@ def test_without_provisioning_the_answer_says_what_to_run(
     assert "make superset" in answer.json()["detail"]
 
 
-def test_after_a_revocation_there_are_no_more(client: TestClient[Any]) -> None:
+def test_revocation_stops_guest_tokens(client: TestClient[Any]) -> None:
     token = link(client, "cap-table", tokenId=EXAMPLE_TOKEN_ID)
     assert client.post("/v1/reports/revocations").status_code == 201
     assert (ask(client, token).status_code, ask(client, token).json()["code"]) == (401, "token-revoked")

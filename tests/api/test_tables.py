@@ -1,4 +1,4 @@
-"""Tables made of a version: once, by one thread, while there is room."""
+"""Tables derived from a version: created once, by one thread, within a memory budget."""
 
 import threading
 import time
@@ -25,7 +25,7 @@ def connection(tmp_path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 class _Asked:
-    """Makes tables of a query, and counts how often."""
+    """Creates tables of a query, and counts the calls."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, query: str = "from numbers") -> None:
         self.connection = connection
@@ -42,7 +42,7 @@ def _rows(connection: duckdb.DuckDBPyConnection, table: Table) -> int:
     return int(found)
 
 
-def test_a_table_is_made_once_and_read_by_every_cursor(connection: duckdb.DuckDBPyConnection) -> None:
+def test_table_is_created_once_and_readable_by_every_cursor(connection: duckdb.DuckDBPyConnection) -> None:
     tables, asked = Tables(connection, 1024), _Asked(connection)
     first, second = tables.take("a", asked.make), tables.take("a", asked.make)
     other = tables.take("b", _Asked(connection, "from numbers limit 7").make)
@@ -52,7 +52,7 @@ def test_a_table_is_made_once_and_read_by_every_cursor(connection: duckdb.DuckDB
     tables.close()
 
 
-def test_threads_that_ask_at_once_wait_for_the_one_that_makes_it(connection: duckdb.DuckDBPyConnection) -> None:
+def test_concurrent_threads_wait_for_the_first_to_create_the_table(connection: duckdb.DuckDBPyConnection) -> None:
     tables, asked = Tables(connection, 1024), _Asked(connection)
     begun, found = threading.Barrier(8), []
 
@@ -69,8 +69,8 @@ def test_threads_that_ask_at_once_wait_for_the_one_that_makes_it(connection: duc
     tables.close()
 
 
-def test_the_table_used_longest_ago_goes_when_room_is_needed(connection: duckdb.DuckDBPyConnection) -> None:
-    # 400,000 values each, and room for 16 MB.
+def test_least_recently_used_table_is_evicted_for_space(connection: duckdb.DuckDBPyConnection) -> None:
+    # 400,000 values each, and a budget of 16 MB.
     tables, asked = Tables(connection, 32), _Asked(connection)
     first = tables.take("a", asked.make)
     tables.release(first)
@@ -85,14 +85,14 @@ def test_the_table_used_longest_ago_goes_when_room_is_needed(connection: duckdb.
     tables.close()
 
 
-def test_a_table_that_is_read_stays(connection: duckdb.DuckDBPyConnection) -> None:
+def test_table_in_use_is_not_evicted(connection: duckdb.DuckDBPyConnection) -> None:
     tables, asked = Tables(connection, 32), _Asked(connection)
     taken = [tables.take(key, asked.make) for key in ("a", "b")]
     assert [_rows(connection, table) for table in taken] == [200_000] * 2
     tables.close()
 
 
-def test_small_tables_go_when_they_are_many(
+def test_small_tables_are_evicted_beyond_the_maximum_number(
     connection: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tables_module, "_MOST", 3)
@@ -105,7 +105,7 @@ def test_small_tables_go_when_they_are_many(
     tables.close()
 
 
-def test_threads_that_wait_for_what_fails_fail_with_it(connection: duckdb.DuckDBPyConnection) -> None:
+def test_waiting_threads_fail_with_the_failed_creation(connection: duckdb.DuckDBPyConnection) -> None:
     tables, waiting = Tables(connection, 1024), threading.Event()
     times, found = [], []
 
@@ -135,7 +135,7 @@ def test_threads_that_wait_for_what_fails_fail_with_it(connection: duckdb.DuckDB
     tables.close()
 
 
-def test_a_table_that_cannot_be_dropped_stops_nobody(
+def test_failed_drop_of_a_table_is_only_logged(
     connection: duckdb.DuckDBPyConnection, caplog: pytest.LogCaptureFixture
 ) -> None:
     tables = Tables(connection, 1024)
@@ -145,7 +145,7 @@ def test_a_table_that_cannot_be_dropped_stops_nobody(
     assert "could not be dropped" in caplog.text
 
 
-def test_a_table_that_could_not_be_made_is_made_when_asked_for_again(connection: duckdb.DuckDBPyConnection) -> None:
+def test_failed_creation_is_retried_on_the_next_request(connection: duckdb.DuckDBPyConnection) -> None:
     tables = Tables(connection, 1024)
     with pytest.raises(duckdb.CatalogException):
         tables.take("a", _Asked(connection, "from nothing").make)

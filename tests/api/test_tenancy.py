@@ -14,7 +14,7 @@ from tests.api.world import FOREIGN_TOKEN_ID, FOREIGN_WALLET_ID, HOLDERS, World,
 TABULAR = ("application/json", "text/csv", "application/x-ndjson", "application/vnd.apache.parquet")
 
 
-def test_the_same_address_shows_the_own_rows_alone(world: World) -> None:
+def test_same_address_shows_only_own_rows(world: World) -> None:
     """Both tenants have a token and a wallet at the same addresses, with other rows each."""
     h3, h4 = HOLDERS["h3"], HOLDERS["h4"]
     with world.client("foreign") as client:
@@ -40,20 +40,20 @@ def test_the_same_address_shows_the_own_rows_alone(world: World) -> None:
 
 
 @pytest.mark.parametrize("accept", TABULAR)
-def test_rows_of_another_tenant_at_the_same_address_are_not_seen(client: TestClient[Any], accept: str) -> None:
+def test_rows_of_another_tenant_at_the_same_address_are_invisible(client: TestClient[Any], accept: str) -> None:
     for path, foreign in (
         (f"/v1/tokens/{EXAMPLE_TOKEN_ID}/activities", b"act-06-1"),
         (f"/v1/wallets/{EXAMPLE_WALLET_ID}/activities", b"their-wact-1"),
     ):
         own = [row["id"].encode() for row in client.get(path).json()["data"]]
         content = client.get(path, headers={"Accept": accept}).content
-        # Parquet compresses all but its statistics.
+        # Parquet compresses everything but its statistics.
         assert any(one in content for one in own)
         assert foreign not in content
 
 
-def test_a_foreign_key_is_no_key_to_a_row(world: World) -> None:
-    """Rows are asked for by tenant as well, so that a subject key alone would not open them."""
+def test_foreign_subject_key_gives_no_rows(world: World) -> None:
+    """Queries also filter by tenant, so a subject key alone does not give access."""
     serving = Serving(world.settings.serving_dir, 256, 900)
     try:
         with serving.snapshot() as snapshot:
@@ -71,8 +71,8 @@ def test_a_foreign_key_is_no_key_to_a_row(world: World) -> None:
         serving.close()
 
 
-def test_a_market_list_that_another_tenant_needs_is_not_there(world: World) -> None:
-    """Kraken's list was read for a pair of the first tenant; the other one has none."""
+def test_market_list_read_for_another_tenant_is_invisible(world: World) -> None:
+    """Kraken's list was read for a pair of the first tenant; the other tenant has no pair."""
     with world.client("foreign") as client:
         for symbol in ("BTC", "USD"):
             made = client.post("/v1/priced-items", json={"symbol": symbol, "name": symbol, "class": "Other"})
@@ -81,7 +81,7 @@ def test_a_market_list_that_another_tenant_needs_is_not_there(world: World) -> N
         (mapping,) = client.put("/v1/priced-items/BTC/mapping-symbols", json=mappings).json()["mappings"]
         assert mapping["mappingStatus"] == "Pending"
         assert client.get("/v1/priced-items/BTC").json()["mappings"] == [mapping]
-        # Neither is a market found in it, nor missed.
+        # No market is found in the list, and none is reported missing.
         client.post("/v1/priced-items", json={"symbol": "NONE", "name": "None", "class": "Other"})
         for symbol in ("BTC", "NONE"):
             body = {"pricedAs": symbol, "pricedIn": "USD", "priceType": "Trade", "priceSources": ["src_kraken"]}

@@ -1,4 +1,4 @@
-"""Tracking that is enabled together with a request for what was before it, of tokens and of wallets."""
+"""Enabling tracking together with a request for earlier history, for tokens and wallets."""
 
 from datetime import datetime
 from typing import Any
@@ -20,7 +20,7 @@ def requests(client: TestClient[Any], subject: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("subject", [FRESH, WALLET])
-def test_what_was_before_the_window_is_asked_for_with_it(client: TestClient[Any], subject: str) -> None:
+def test_tracking_with_history_requests_blocks_before_the_window(client: TestClient[Any], subject: str) -> None:
     client.put(f"{subject}/tracking", json={"trackingStatus": "disabled"})
     before = requests(client, subject)
     answer = client.put(f"{subject}/tracking", json={"trackingStatus": "enabled", "history": "creation"})
@@ -36,7 +36,7 @@ def test_what_was_before_the_window_is_asked_for_with_it(client: TestClient[Any]
 
 
 @pytest.mark.parametrize("subject", [FRESH, WALLET])
-def test_without_it_nothing_is_asked_for(client: TestClient[Any], subject: str) -> None:
+def test_tracking_without_history_makes_no_request(client: TestClient[Any], subject: str) -> None:
     before = requests(client, subject)
     for body in ({"trackingStatus": "disabled"}, {"trackingStatus": "enabled"}, {"trackingStatus": "enabled"}):
         assert client.put(f"{subject}/tracking", json=body).json()["historyRequest"] is None
@@ -54,7 +54,9 @@ def test_without_it_nothing_is_asked_for(client: TestClient[Any], subject: str) 
         ({"trackingStatus": "enabled", "history": "last week"}, 400),
     ],
 )
-def test_both_or_neither(client: TestClient[Any], subject: str, body: dict[str, Any], status: int) -> None:
+def test_tracking_and_history_succeed_or_fail_together(
+    client: TestClient[Any], subject: str, body: dict[str, Any], status: int
+) -> None:
     client.put(f"{subject}/tracking", json={"trackingStatus": "disabled"})
     before = client.get(subject).json()["windows"], requests(client, subject)
     code = "invalid-body" if status == 422 else "malformed-field"
@@ -63,7 +65,7 @@ def test_both_or_neither(client: TestClient[Any], subject: str, body: dict[str, 
     assert (client.get(subject).json()["windows"], requests(client, subject)) == before
 
 
-def test_a_contract_without_amounts_gets_neither(client: TestClient[Any]) -> None:
+def test_non_fungible_contract_gets_neither_tracking_nor_history(client: TestClient[Any]) -> None:
     path = f"/v1/tokens/{NFT_TOKEN_ID}"
     answer = client.put(f"{path}/tracking", json={"trackingStatus": "enabled", "history": "creation"})
     assert problem(answer, 422, "invalid-body")["errors"][0]["pointer"] == "/trackingStatus"

@@ -1,4 +1,4 @@
-"""Requests over sockets while other requests wait: reads and other tenants continue."""
+"""Requests over sockets while other requests wait: reads and requests of other tenants continue."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -30,7 +30,7 @@ def test_reads_continue_while_writers_wait_for_a_lock(world: World) -> None:
         ThreadPoolExecutor(_WRITERS) as threads,
     ):
         with world.store.write() as session:
-            session.execute(text("select 1"))  # the lock is held from here
+            session.execute(text("select 1"))  # from here on the lock is held
             for number in range(_WRITERS):
                 threads.submit(write, client, number)
             for _ in range(_WRITERS):
@@ -39,7 +39,7 @@ def test_reads_continue_while_writers_wait_for_a_lock(world: World) -> None:
             for who in ("foreign", "viewer", "foreign"):
                 assert client.get("/v1/tokens", headers=world.headers(who)).status_code == 200
             assert client.get("/health/ready").status_code == 200
-            # Most writers wait still.
+            # Most writers are still waiting.
             assert sum(status != 429 for status in ended) < _WRITERS // 2
     assert len(ended) == _WRITERS
     assert set(ended) <= {200, 201, 429, 503}

@@ -1,7 +1,7 @@
-"""Market capitalization and wallet value by intervals, point by point against plain Python.
+"""Market capitalization and wallet value by interval, compared point by point with plain Python.
 
 The view is covered from 1 February to 10 February 17:00 and from 12 February 19:00 to 14 March 15:40, where the newest
-block is. The price takes another value every day at noon; from 20 to 22 February there is none.
+block is. The price changes every day at noon; from 20 to 22 February there is none.
 """
 
 import json
@@ -43,7 +43,7 @@ DAY, HOUR = timedelta(days=1), timedelta(hours=1)
 
 
 def price(moment: datetime) -> str | None:
-    """The price at a moment: 1.01 on the first noon, a hundredth more on every other."""
+    """Return the price at a moment: 1.01 from the first noon, plus 0.01 at every following one."""
     if UNPRICED[0] <= moment < UNPRICED[1]:
         return None
     steps = (moment - datetime(2026, 1, 31, 12, tzinfo=UTC)) // DAY
@@ -68,14 +68,14 @@ def capitalization_status(supply: int, moment: datetime) -> str:
 
 
 def at_block(changes: tuple[tuple[int, Any], ...], moment: datetime) -> Any:
-    """What holds after the last change before a moment, in the covered range of the moment; None where nothing does."""
+    """Return the value after the last change before a moment in its covered range; None without one."""
     first = max((begin for begin, _ in RANGES if time_of(begin) <= moment), default=None)
     known = [value for block, value in changes if first is not None and block >= first - 1 and time_of(block) <= moment]
     return known[-1] if known else None
 
 
 def is_covered(end: datetime) -> bool:
-    """Whether the last moment before an instant is covered."""
+    """Return whether the last moment before an instant is covered."""
     return any(time_of(first) < end <= time_of(last) + INSTANT for first, last in RANGES)
 
 
@@ -212,7 +212,7 @@ def long_rows(world: World) -> dict[str, list[dict[str, Any]]]:
 
 
 def wallet_value(moment: datetime) -> tuple[str | None, str, list[str]]:
-    """Value, status and unpriced positions of the wallet at a moment that is covered."""
+    """Return value, status and unpriced positions of the wallet at a covered moment."""
     ether, odd = at_block(ETHER, moment), at_block(STRANGE, moment)
     held = [
         (symbol, value_of(quantity, price(moment)) if symbol == "ETH" else None)
@@ -241,7 +241,7 @@ def client(long_template: World) -> Iterator[Any]:
 
 
 def starts(interval: str, begin: datetime, end: datetime) -> list[tuple[datetime, datetime]]:
-    """Intervals that have a part in a range and have begun at the newest block, by walking hour by hour."""
+    """Return the started intervals that overlap a range, found hour by hour."""
 
     def floor(moment: datetime) -> datetime:
         if interval == "1h":
@@ -329,8 +329,8 @@ def test_wallet_value_point_by_point(client: Any, interval: str, begin: str, end
         assert (row["value"], row["valueStatus"], row["unpriced"]) == expected
 
 
-def test_the_figures_are_telling(client: Any) -> None:
-    """The points above have everything in them: known, gaps, without a price, zero, vast."""
+def test_points_include_every_case(client: Any) -> None:
+    """The points above include known values, gaps, missing prices, zero and huge values."""
     query = "?from=2026-02-01&to=2026-03-20"
     history = client.get(f"{CAPITALIZATION}{query}").json()["history"]
     assert {row["valueStatus"] for row in history} == {"Priced", "Unconfirmed", "NotCovered", "StalePrice"}
@@ -389,7 +389,7 @@ def test_tabular_answers_have_the_points(client: Any) -> None:
         assert [line.split(",")[place] for line in table[1:]] == [row["value"] or "" for row in rows]
 
 
-def test_too_many_points(client: Any) -> None:
+def test_too_many_points_are_refused(client: Any) -> None:
     for url in (CAPITALIZATION, VALUES):
         problem(client.get(f"{url}?from=1990-01-01&interval=1h"), 422, "invalid-parameter")
         problem(client.get(f"{url}?interval=2h"), 422, "invalid-parameter")

@@ -1,4 +1,4 @@
-"""Values of activities, cap tables, balances, lists: at the price of their moment, exact, or absent with a reason."""
+"""Values of activities, cap tables, balances and lists: exact at the price of their moment, or null with a reason."""
 
 import random
 from datetime import datetime
@@ -36,7 +36,7 @@ TOKEN, WALLET = f"/v1/tokens/{EXAMPLE_TOKEN_ID}", f"/v1/wallets/{EXAMPLE_WALLET_
 
 
 def shown(quantity: str, resolved: Resolved) -> tuple[str | None, str, str | None, str]:
-    """Value, its status, price, its status."""
+    """Return value, value status, price and price status."""
     return (value_of(quantity, resolved.price), resolved.status, resolved.price, resolved.status)
 
 
@@ -53,7 +53,7 @@ def test_activities_are_valued_at_their_own_time(valued: World) -> None:
     amounts = ["30", "10", "60", "5", "7"]
     expected = [shown(amount, price_at(SMALL_PRICES, moment)) for amount, moment in zip(amounts, moments, strict=True)]
     assert [found(row) for row in rows] == expected
-    # Every kind of price is there, so that the comparison above says something.
+    # The comparison above covers every kind of price.
     assert [row["value"] for row in rows] == ["75", "30.00000000000000001", "240", "20", None]
     assert rows[-1]["valueStatus"] == "StalePrice"
 
@@ -82,7 +82,7 @@ def test_wallet_activities_are_valued_by_the_pair_of_their_asset(valued: World) 
     ],
 )
 def test_cap_tables_are_valued_at_their_moment(valued: World, query: str, moment: datetime) -> None:
-    """Of block 305 nothing is stored; the instant is valued at itself all the same."""
+    """Block 305 is not stored; the value still uses the price of the instant itself."""
     with valued.client() as client:
         table = client.get(f"{TOKEN}/cap-table{query}").json()
     resolved = price_at(SMALL_PRICES, moment)
@@ -106,7 +106,7 @@ def test_balances_are_valued_at_their_moment(valued: World) -> None:
         None: (None, "UnknownDecimals", None, "NoPair"),
     }
     points = next(one["points"] for one in hours if one["token"]["symbol"] == "ETH")
-    # The hour from 00:00 is over at 01:00, where the newest block is; its last moment is just before that.
+    # The hour from 00:00 is over at the newest block, 01:00; its last moment is just before that.
     assert [(point["value"], point["valueStatus"]) for point in points] == [
         shown("5.999999999999979", price_at(ETHER_PRICES, AS_OF))[:2],
         shown("5.999999999999979", price_at(ETHER_PRICES, AS_OF))[:2],
@@ -145,8 +145,8 @@ def test_lists_and_details_of_wallets(valued: World) -> None:
 
 
 @pytest.mark.parametrize(("pair_key", "status"), [(None, "NoPair"), (LINKED_PAIR_KEY, "NoPrice")])
-def test_a_link_that_changed_values_nothing_by_the_old_pair(valued: World, pair_key: int | None, status: str) -> None:
-    """Until the next version, a token that was unlinked or linked anew has no value, and never that of another pair."""
+def test_changed_link_gives_no_value_by_the_old_pair(valued: World, pair_key: int | None, status: str) -> None:
+    """Until the next version, an unlinked or relinked token has no value, and never that of another pair."""
     with valued.store.write() as session:
         session.get_one(Subject, valued.subject_keys[EXAMPLE_TOKEN_ID]).pair_key = pair_key
     with valued.client() as client:
@@ -170,9 +170,7 @@ def test_a_link_that_changed_values_nothing_by_the_old_pair(valued: World, pair_
 
 
 @pytest.mark.parametrize(("pair_key", "status"), [(None, "NoPair"), (LINKED_PAIR_KEY, "NoPrice")])
-def test_a_changed_link_values_nothing_of_a_wallet_by_the_old_pair(
-    valued: World, pair_key: int | None, status: str
-) -> None:
+def test_changed_link_gives_a_wallet_no_value_by_the_old_pair(valued: World, pair_key: int | None, status: str) -> None:
     """Until the next version, positions and activities lack the token's value; those of other assets keep theirs."""
     with valued.client() as client:
         before = client.get(f"{WALLET}/activities").json()["data"]
@@ -205,8 +203,8 @@ def test_a_changed_link_values_nothing_of_a_wallet_by_the_old_pair(
     assert (summary["flows"]["in"], summary["flows"]["out"], summary["flows"]["isComplete"]) == (received, sent, False)
 
 
-def test_removed_pair_of_a_held_asset_leaves_a_wallet_without_total(valued: World) -> None:
-    """The pair of the native asset's symbol is removed: a common token has then no link either."""
+def test_wallet_has_no_total_after_removal_of_an_assets_pair(valued: World) -> None:
+    """After removal of the native asset's pair, a shared token definition has no link either."""
     with valued.store.write() as session:
         session.get_one(PricePair, ETHER_PAIR_KEY).removed_at = AS_OF
     with valued.client() as client:
@@ -228,8 +226,8 @@ def test_removed_pair_of_a_held_asset_leaves_a_wallet_without_total(valued: Worl
     assert {row["valueStatus"] for row in positions} == {"NoPair", "UnknownDecimals"}
 
 
-def test_values_are_those_of_the_tenant(valued: World) -> None:
-    """Prices of another tenant's pair value nothing, also where the keys of rows would fit."""
+def test_values_use_only_pairs_of_the_tenant(valued: World) -> None:
+    """Prices of another tenant's pair give no value, even if the row keys match."""
     rows = valued_rows(valued)
     for name in ("system_prices", "token_prices", "token_activity_values", "wallet_totals", "token_pairs"):
         rows[name] = [row | {"tenant_id": valued.foreign_tenant_id} for row in rows[name]]
@@ -286,7 +284,7 @@ def test_products_are_exact() -> None:
     assert asked == expected
 
 
-def test_shares_and_whole_tokens_are_those_of_the_marts() -> None:
+def test_shares_and_whole_tokens_equal_those_of_the_marts() -> None:
     """The marts' functions, the API's and fractions agree: halves, zero, below zero, sizes beyond machine numbers."""
     source = random.Random(8)
     numbers = (0, 1, 2, 3, 5, 7, -1, -25, 10**12, 10**24, 10**38, 2**255, 2**256 - 1)

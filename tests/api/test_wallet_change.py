@@ -1,4 +1,4 @@
-"""The change of a wallet's value in a day, against its definition in plain fractions."""
+"""The daily change of a wallet's value, compared with its definition in fractions."""
 
 from fractions import Fraction
 from random import Random
@@ -14,7 +14,7 @@ Held = dict[str, str | None]
 
 
 def positions(held: Held) -> list[Position]:
-    """Positions with these values by symbol; one without a value has a stale price."""
+    """Return positions with these values by symbol; a position without a value has a stale price."""
     return [
         Position(
             token=TokenReference(symbol=symbol, ledger_id=f"0x{symbol}", token_id=None),
@@ -36,14 +36,14 @@ def positions(held: Held) -> list[Position]:
 @pytest.mark.parametrize(
     ("before", "now", "expected"),
     [
-        # A price that was stale the day before is no gain.
+        # A price that was stale the day before is not a gain.
         ({"A": "100", "B": None}, {"A": "100", "B": "50"}, ("0", "Partial", ["B"])),
         ({"A": "100", "B": "50"}, {"A": "110", "B": None}, ("10", "Partial", ["B"])),
-        # What was bought or sold in between counts in full: nothing held is worth 0.
+        # Assets bought or sold in between count in full: without a holding the value is 0.
         ({"A": "100"}, {"A": "100", "B": "50"}, ("50", "Priced", [])),
         ({"A": "100", "B": "100"}, {"A": "100"}, ("-50", "Priced", [])),
         ({"A": "100", "B": None}, {"A": "100"}, ("0", "Partial", ["B"])),
-        # Nothing is known at both moments, or what is was worth nothing.
+        # No asset has a value at both moments, or the earlier value is 0.
         ({"B": None}, {"B": "50"}, (None, "StalePrice", ["B"])),
         ({"B": None}, {"A": "1", "B": "50"}, (None, "ZeroBase", ["B"])),
         ({}, {"A": "1"}, (None, "ZeroBase", [])),
@@ -51,7 +51,7 @@ def positions(held: Held) -> list[Position]:
         ({"A": "3"}, {"A": "4"}, ("33.333333333333", "Priced", [])),
     ],
 )
-def test_what_is_known_at_both_moments_is_compared(before: Held, now: Held, expected: Any) -> None:
+def test_only_assets_valued_at_both_moments_are_compared(before: Held, now: Held, expected: Any) -> None:
     assert change_between(positions(now), positions(before)) == expected
 
 

@@ -1,4 +1,4 @@
-"""Wrong API keys: limited by address, without a look-up of each."""
+"""Wrong API keys: rate limited by address, without a lookup for each."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from tests.api.test_errors import problem
 from tests.api.world import World
 
 
-def test_wrong_keys_are_refused_without_a_look_up(
+def test_many_wrong_keys_are_refused_without_a_lookup(
     world: World, client: TestClient[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked_up, authenticate = [], access.authenticate
@@ -30,6 +30,6 @@ def test_wrong_keys_are_refused_without_a_look_up(
     assert "3 wrong API keys" in problem(answer, 429, "rate-limited")["detail"]
     assert int(answer.headers["retry-after"]) <= 60
     assert len(looked_up) == 4
-    # Many clients may share the address. A key that was right before is still looked up, another one is not.
+    # Clients may share the address, so a previously valid key is still looked up; other keys are not.
     assert client.get("/v1/tokens").status_code == 200
     problem(client.get("/v1/tokens", headers=world.headers("viewer")), 429, "rate-limited")

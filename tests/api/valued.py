@@ -1,7 +1,7 @@
 """Example data with prices: a token that is linked to a pair of two sources, and a wallet with valued positions.
 
-Prices are given as the sources said them; `price_at` resolves them moment by moment in plain Python, and the rows of
-the marts (steps of the system price, values of activities) are made from it.
+The data are prices as published by sources. `price_at` resolves them for any moment in plain Python. From it come the
+rows of the marts: steps of the system price, and values of activities.
 """
 
 from collections.abc import Iterable
@@ -31,7 +31,7 @@ _EXACT = Context(prec=400, rounding=ROUND_HALF_EVEN)
 
 @dataclass(frozen=True)
 class Said:
-    """One price of one source."""
+    """One price from one source."""
 
     source: str
     at: datetime
@@ -40,13 +40,13 @@ class Said:
 
     @property
     def fresh_until(self) -> datetime:
-        """The first moment at which it is too old."""
+        """The first moment at which the price is stale."""
         return self.at + MAX_AGE + INSTANT
 
 
 @dataclass(frozen=True)
 class Resolved:
-    """What the system price is at a moment."""
+    """The system price at a moment."""
 
     status: str
     said: Said | None = None
@@ -75,7 +75,7 @@ ETHER_PRICES = (Said("src_kraken", minute(-2), "3000"), Said("src_kraken", minut
 
 
 def price_at(prices: Iterable[Said], moment: datetime) -> Resolved:
-    """Resolve the system price at a moment: of the first source whose newest price is fresh and stopped by no guard."""
+    """Return the system price at a moment: the fresh, not quarantined newest price of the first source with one."""
     known = [said for said in prices if said.at <= moment]
     newest = [
         max(own, key=lambda said: said.at)
@@ -110,12 +110,12 @@ def sum_of(values: Iterable[str]) -> str:
 
 
 def naive(moment: datetime) -> datetime:
-    """Return a moment as the marts hold it."""
+    """Return a moment as the marts store it."""
     return moment.astimezone(UTC).replace(tzinfo=None)
 
 
 def link_small(world: World) -> None:
-    """Make the pairs and link the first token to one of them."""
+    """Create the pairs and link the first token to one of them."""
     with world.store.write() as session:
         items = dict(
             session.execute(
@@ -157,7 +157,7 @@ def link_small(world: World) -> None:
 
 
 def publish_valued(world: World, version: int = 1) -> dict[str, list[dict[str, Any]]]:
-    """Link the token and publish a version with its values; returns the rows."""
+    """Link the token and publish a version with its values; return the rows."""
     link_small(world)
     rows = valued_rows(world)
     publish(world.settings.serving_dir, version, rows)
@@ -165,7 +165,7 @@ def publish_valued(world: World, version: int = 1) -> dict[str, list[dict[str, A
 
 
 def valued_rows(world: World) -> dict[str, list[dict[str, Any]]]:
-    """Return the rows of the example marts with the two pairs, their prices, and what follows from them."""
+    """Return the rows of the example marts with the two pairs, their prices and the resulting values."""
     rows = marts_rows(world)
     for key, pair_id, symbol, prices in (
         (SMALL_PAIR_KEY, SMALL_PAIR_ID, "SMALL", SMALL_PRICES),

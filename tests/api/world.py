@@ -1,4 +1,4 @@
-"""The example data of the API's tests, a story worked out by hand; from its raw rows the real dbt builds the marts.
+"""Example data of the API's tests: a handmade story; the real dbt builds the marts from its raw rows.
 
 Blocks of `ethereum` come every 12 seconds, block 100 at 2026-02-01T00:00:00Z. Head 410, final 350, newest covered 400.
 
@@ -13,18 +13,18 @@ Blocks of `ethereum` come every 12 seconds, block 100 at 2026-02-01T00:00:00Z. H
 | 300 | h1 sends 60 to h4 | 0 | 80 | 20 | 60 | 160 |
 | 310 | h2 burns 5 | 0 | 75 | 20 | 60 | 155 |
 
-Its supply was read after blocks 99, 250 and 400: from 150 to the end of the first window no reading confirms it.
+Its supply was read after blocks 99, 250 and 400: from 150 to the end of the first window it is unconfirmed.
 
-`big` (18 decimals) has the golden amounts as transfers and as holdings. `wide` has 77 decimals, `unknown` none known,
-`fresh` was added after the version was published, `nft` is not fungible.
+`big` (18 decimals) has the golden amounts as transfers and as holdings. `wide` has 77 decimals, those of `unknown` are
+unknown, `fresh` was added after the version was published, and `nft` is not fungible.
 
-The wallet is h1. Beside what it sends of `small`, it gets 5 ETH and 5 of a token that is gone later in block 120, pays
-a fee in block 300, and gets 9 of a strange token in block 396.
+The wallet is h1. Apart from its transfers of `small`, it receives 5 ETH and 5 of a token in block 120; the token
+disappears later. It pays a fee in block 300, and receives 9 of a strange token in block 396.
 
-Made as rows of the marts, since no one chain could tell them beside the rest: an adjustment and a transfer of the
-wallet to itself that leave balances as they are, and all that the other tenant has. Its token has the address of
-`small`, its wallet that of h1, and both have rows that no subject of the first tenant has: a transfer of 7 from h3 to
-h4 in block 130, and 42 wei. Prices, and what follows from them, are made as such rows, too.
+Some rows are written directly to the marts, since they contradict the chain's story: an adjustment and a transfer of
+the wallet to itself that leave balances unchanged, all data of the other tenant, prices and values. The other tenant's
+token has the address of `small`, its wallet that of h1. Both have rows of their own: a transfer of 7 from h3 to h4 in
+block 130, and 42 wei.
 """
 
 import json
@@ -109,9 +109,9 @@ SUPERSET = {
 
 ZERO = "0x" + "0" * 40
 HOLDERS = {name: "0x" + digit * 40 for name, digit in zip(("h1", "h2", "h3", "h4"), "1234", strict=True)}
-GONE = "0x" + "9" * 40  # a token that the wallet was seen with in its first window alone
-STRANGE = "0x" + "d" * 40  # a contract that says nothing of its decimals, of which the wallet got some
-TURNING = "0x" + "7" * 40  # sends the golden amounts to itself, so that nobody's balance changes
+GONE = "0x" + "9" * 40  # a token that the wallet held only in its first window
+STRANGE = "0x" + "d" * 40  # a contract without `decimals`, received by the wallet
+TURNING = "0x" + "7" * 40  # sends the golden amounts to itself, so balances do not change
 GOLDEN = (0, 1, 2**63, 2**64, 2**127, 2**128, 2**255, 2**256 - 1)
 
 BIG_TOKEN_ID = EXAMPLE_LINKED_TOKEN_ID
@@ -165,7 +165,7 @@ def hash_of(block: int) -> str:
 
 
 def text_of(raw: int, decimals: int | None) -> str | None:
-    """Return an amount in whole tokens as canonical text, by another road than the marts."""
+    """Return an amount in whole tokens as canonical text, computed independently of the marts."""
     if decimals is None:
         return None
     whole, fraction = divmod(abs(raw), 10**decimals)
@@ -174,7 +174,7 @@ def text_of(raw: int, decimals: int | None) -> str | None:
 
 
 class Clock:
-    """The clock of an application: it stands still until a test moves it."""
+    """The clock of an application, which only tests advance."""
 
     def __init__(self) -> None:
         self._now = 0.0
@@ -183,13 +183,13 @@ class Clock:
         return self._now
 
     def look_again(self) -> None:
-        """Let the time pass after which the pointer to the version in force is read again."""
+        """Advance the time until the pointer to the current version is read again."""
         self._now += 0.25
 
 
 @dataclass
 class World:
-    """One tenant with example data, another one with its own, and the keys of both."""
+    """One tenant with example data, another tenant with its own data, and the keys of both."""
 
     settings: Settings
     store: ControlStore
@@ -214,8 +214,8 @@ class World:
 
     @contextmanager
     def client(self, who: str = "admin", settings: Settings | None = None) -> Iterator[TestClient[Any]]:
-        """Start the application and give a client of it."""
-        # Making an application costs more than most tests; one that has ended can start again with other settings.
+        """Start the application and yield a client."""
+        # Creating an application takes longer than most tests; a stopped one is restarted with other settings.
         ended = _APPLICATIONS.setdefault(assets.FOLDER, [])
         app = ended.pop() if ended else create_app(self.settings)
         app.state.settings, app.state.clock = settings or self.settings, self.clock
@@ -230,14 +230,14 @@ _APPLICATIONS: dict[Path, list[Litestar]] = {}
 
 
 def copy_world(world: World, directory: Path) -> World:
-    """Copy a world whose store is closed."""
+    """Copy a world after closing its store."""
     shutil.copytree(world.settings.data_dir.parent, directory, dirs_exist_ok=True)
     settings = _settings(directory)
     return replace(world, settings=settings, store=open_store(settings), clock=Clock())
 
 
 def report(world: World, operation_id: str, **values: Any) -> None:
-    """Report on an unfinished operation, as the pipeline does."""
+    """Report progress of an unfinished operation, as the pipeline does."""
     with world.store.write() as session:
         (key,) = [row.operation_key for row in operations.unfinished(session) if row.id == operation_id]
         assert operations.report(session, key, **values)
@@ -248,16 +248,16 @@ def _settings(directory: Path) -> Settings:
         {
             "LEDGERMART_DATA_DIR": str(directory / "data"),
             "LEDGERMART_NETWORKS": str(directory / "networks.toml"),
-            # Longer than any query takes on a machine with other work: only its own tests meet the limit.
+            # Longer than any query on a busy machine: only the tests of the limit reach it.
             "LEDGERMART_QUERY_TIMEOUT_SECONDS": "900",
-            # The minute of the limit does not end while the clock stands still.
+            # The minute of the rate limit does not end while the clock is stopped.
             "LEDGERMART_RATE_LIMIT_PER_MINUTE": "1000000",
         }
     )
 
 
 def make_world(directory: Path) -> World:
-    """Make the control store and version 1 of the marts."""
+    """Create the control store and version 1 of the marts."""
     networks_file = directory / "networks.toml"
     networks_file.write_text(NETWORKS)
     settings = _settings(directory)
@@ -267,7 +267,7 @@ def make_world(directory: Path) -> World:
     networks = load_networks(networks_file, {})
     with store.write() as session:
         for tenant_name, callers in (("acme", ("admin", "operator", "viewer")), ("other", ("foreign",))):
-            # The built marts name them.
+            # The built marts contain these keys.
             tenant = Tenant(id=_TENANT_IDS[tenant_name], name=tenant_name, created_at=time_of(90))
             session.add(tenant)
             session.flush()
@@ -328,14 +328,14 @@ def make_world(directory: Path) -> World:
 
 
 def _provision_superset(settings: Settings) -> None:
-    """Tell what provisioning Superset tells the API."""
+    """Store the facts that provisioning Superset stores for the API."""
     path = settings.data_dir / "superset" / "provisioned.json"
     path.parent.mkdir()
     path.write_text(json.dumps(SUPERSET))
 
 
 def _history_request(world: World, operation_id: str, subject_id: str) -> Operation:
-    """A request for blocks 20 to 59 that has done ten of them."""
+    """Return a request for blocks 20 to 59 with ten blocks done."""
     principal = world.principals["admin"]
     return Operation(
         id=operation_id,
@@ -359,7 +359,7 @@ def _history_request(world: World, operation_id: str, subject_id: str) -> Operat
 
 
 def _attestation(world: World, operation_id: str, subject_id: str) -> Operation:
-    """An attestation of block 130 that has read two of four balances."""
+    """Return an attestation of block 130 with two of four balances read."""
     principal = world.principals["admin"]
     return Operation(
         id=operation_id,
@@ -417,11 +417,11 @@ def marts_rows(world: World) -> dict[str, list[dict[str, Any]]]:
 
 
 _BUILT: dict[str, list[dict[str, Any]]] = {}
-"""What dbt built, as read once."""
+"""Rows built by dbt, read once."""
 
 
 def _fill(world: World, warehouse: Path) -> None:
-    """Make the warehouse of the story, as far as dbt builds it."""
+    """Create the warehouse for the part of the story that dbt builds."""
     h1, h2, h3, h4 = HOLDERS.values()
     stored = (99, 100, 120, 130, 150, 200, 250, 251, 300, 310, *range(390, 411))
     blocks = {block: (hash_of(block), time_of(block).replace(tzinfo=None)) for block in stored}
@@ -477,14 +477,14 @@ def _fill(world: World, warehouse: Path) -> None:
 
 
 def value_of(raw: int, decimals: int | None, price: str) -> str | None:
-    """Return the value of a quantity as canonical text, by another road than the marts: half to even at 18 decimals."""
+    """Return the value of a quantity as canonical text, half-even at 18 decimals, independently of the marts."""
     if decimals is None:
         return None
     return text_of(round(Fraction(raw, 10**decimals) * Fraction(price) * 10**18), 18)
 
 
 def _add_values(rows: dict[str, list[dict[str, Any]]], world: World) -> None:
-    """Add what the marts say of values: BIG is linked, nothing else is."""
+    """Add values to the rows of the marts: only BIG is linked."""
     for token in rows["tokens"]:
         is_linked, raw = token["token_id"] == EXAMPLE_LINKED_TOKEN_ID, token.get("total_supply_raw")
         status = "Priced" if is_linked else "NoPair"
@@ -673,13 +673,13 @@ def _add_cap_table(
 
 
 def percentage_of(part: int, whole: int) -> str:
-    """Return a percentage as the contract defines it, by fractions."""
+    """Return a percentage as the contract defines it, using fractions."""
     rounded = round(Fraction(100 * part, whole) * 10**12)
     return str(text_of(rounded, 12))
 
 
 def _add_by_hand(rows: dict[str, list[dict[str, Any]]], world: World) -> None:
-    """Add what contradicts the rest of the story, which a chain could not: balances are the same without it."""
+    """Add rows that contradict the chain's story; they do not change balances."""
     h1, h2 = HOLDERS["h1"], HOLDERS["h2"]
     adjustment = _activity(world, EXAMPLE_TOKEN_ID, 5, "Adjustment", 395, h2, h2, 7)
     rows["token_activities"].append(

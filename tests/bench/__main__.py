@@ -1,4 +1,4 @@
-"""`make bench`: run benchmarks one after the other and print what they measured, with the machine."""
+"""`make bench`: run benchmarks one after the other; print their measurements and the machine."""
 
 import argparse
 import functools
@@ -37,7 +37,7 @@ _BENCHMARKS: dict[str, _Benchmark] = {
 
 
 def main() -> int:
-    """Run the named benchmarks, by default all; the exit code says whether they ran, never how fast."""
+    """Run the named benchmarks, by default all; the exit code depends on errors, not on measurements."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="name", help=f"of {', '.join(_BENCHMARKS)}; default: all")
     parser.add_argument("--repeat", type=int, help="runs of each; default: as many as the benchmark finds right")
@@ -63,7 +63,7 @@ def main() -> int:
     # Before anything is measured: the browser is used after minutes.
     if "reports" in names and subprocess.run([_PACKAGES], check=False).returncode != 0:
         return 2
-    # SIGTERM ends it like Ctrl-C, so that the `with` blocks stop what was started.
+    # SIGTERM acts like Ctrl-C, so that the `with` blocks stop all child processes.
     signal.signal(signal.SIGTERM, _interrupt)
     adopt_orphans()
     machine = describe_machine()

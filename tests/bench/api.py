@@ -76,7 +76,7 @@ def run(folder: Path, repeat: int | None, note: Callable[[str], None], measured:
 
 
 def _fill(world: World, service: Service, key: str) -> dict[str, _Page]:
-    """Make a token that many hold, all from one wallet that also holds other tokens, and track both."""
+    """Make a token with many holders, paid by one wallet that also holds other tokens; track both."""
     token = world.deploy_token("BENCH", 18)
     others = [world.deploy_token(f"OTHER{number}", 18) for number in range(_OTHER_TOKENS)]
     first = world.node.head() + 1
@@ -84,7 +84,7 @@ def _fill(world: World, service: Service, key: str) -> dict[str, _Page]:
         world.transfer(other, world.deployer, holder_at(number), 10**18)
     world.mine()
     for start in range(0, _HOLDERS, _PER_BLOCK):
-        # Blocks differ in amount, so that ranks are not a matter of addresses alone.
+        # Blocks differ in amount, so that ranks do not only depend on addresses.
         amount = (start + 1) * 10**15
         data = call_data("TestToken", "emit_many", _PER_BLOCK, amount, start)
         world.submit(world.deployer, token.address, data, gas=_GAS_PER_TRANSFER * _PER_BLOCK)
@@ -124,7 +124,7 @@ def _running_api(service: Service, data: Path) -> Iterator[tuple[subprocess.Pope
 
 
 class _Client:
-    """One kept-alive connection; a thin client, so that what is measured is the server."""
+    """A thin client with one kept-alive connection, so that the server dominates the measured time."""
 
     def __init__(self, url: str, key: str) -> None:
         self._connection = http.client.HTTPConnection(url.removeprefix("http://"))
@@ -151,14 +151,14 @@ class _Client:
 
 
 def _ask_alone(url: str, key: str, page: _Page) -> list[float]:
-    """Let one client ask for a page again and again; the seconds of each answer, after a warm-up."""
+    """Repeat one client's request for a page; return the seconds of each answer after a warm-up."""
     with closing(_Client(url, key)) as client:
         client.ask([page] * _WARM_UP)
         return client.ask([page] * _REQUESTS)
 
 
 def _ask_together(url: str, key: str, pages: Sequence[_Page]) -> tuple[float, list[float]]:
-    """Let several clients ask for the pages in turn; answers per second, and the seconds of each."""
+    """Let several clients request the pages in turn; return answers per second, and the seconds of each."""
     asked = [*pages] * (_REQUESTS_PER_CLIENT // len(pages))
 
     def ask_all(_: int) -> list[float]:

@@ -1,4 +1,4 @@
-"""A cycle with 1,000 new transfers on top of 1,000,000 old ones: as a command of its own, and forked by the worker."""
+"""A cycle with 1,000 new transfers on top of 1,000,000 old ones: as a console command, and forked by the worker."""
 
 import json
 import os
@@ -42,7 +42,8 @@ def run(
     """Fill a chain and build the marts once, then measure `repeat` cycles, each with its own 1,000 new transfers.
 
     Args:
-        is_cold, is_warm: whether to measure the command, and what the worker forks.
+        is_cold: measure the console command.
+        is_warm: measure cycles that the worker forks.
     """
 
     def add(quantity: str, unit: str, value: float, goal: str = "") -> None:
@@ -91,9 +92,9 @@ def _run_warm(
     add: Callable[..., None],
     note: Callable[[str], None],
 ) -> None:
-    """Measure cycles that the worker forks: with 1,000 new transfers each, and then with nothing new.
+    """Measure cycles that the worker forks: with 1,000 new transfers each, and then without any.
 
-    The writer's lock keeps it from beginning one while blocks are made.
+    While blocks are mined, the writer's lock prevents the worker from starting a cycle.
     """
     lock = data / "warehouse.lock"
     note("cycle: starting the worker")
@@ -106,7 +107,7 @@ def _run_warm(
             add("warm: start of the run to its end", "s", found["total"], "below 3")
             add("  of it: dbt", "s", found["dbt"])
             add("  CPU of it", "s", found["cpu"], "below 4")
-        # All transfers final, and read once more; then one that publishes nothing, after which they are short.
+        # The first cycle reads the now final transfers a second time. Cycles are short after one without a publication.
         for blocks in (_FINAL_BLOCKS, 1, 1):
             with writer_lock(lock, "the benchmark", _PATIENCE_SECONDS):
                 for _ in range(blocks):

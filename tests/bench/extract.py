@@ -1,7 +1,7 @@
 """Extracting and loading 200,000 ERC-20 transfers from a local node: processor seconds, rows per second, memory.
 
-Each run is a process of its own (`extract_process`), so that its memory is its own and the node's is not counted.
-Where an interpreter that has cryo is named, it collects the same rows in turn, in a process of its own too.
+Each run is a separate process (`extract_process`), so that the measured memory excludes the node's. If an interpreter
+with cryo is given, it collects the same rows in turn, also in a separate process.
 """
 
 import json
@@ -83,7 +83,7 @@ def run(
 
 
 def _add_ratios(add: Callable[..., None], parts: dict[str, dict[str, Any]], cryo: float, per_rows: float) -> None:
-    """Add what cryo took, and how many times that ours did: the work alone, and with its process as cryo's has it."""
+    """Add cryo's processor time, and the service's relative to it: for the work alone and for the whole process."""
     extract, load = parts["extract"], parts["load"]
     add("CPU of cryo, whole process, per 100,000 rows", "s", cryo * per_rows)
     add("fetch and decode, times cryo's whole process", "x", extract["cpu"] / cryo, "at most 1")
@@ -98,7 +98,7 @@ def _run_part(part: str, folder: Path, arguments: list[str]) -> dict[str, Any]:
 
 
 def _run(command: Sequence[str]) -> dict[str, Any]:
-    """Run a process to its end; what it printed, and as `whole` its processor seconds with start and imports."""
+    """Run a process; return its output, and as `whole` its processor seconds including start and imports."""
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         answer: dict[str, Any] = json.loads(process.stdout.read() or "{}")

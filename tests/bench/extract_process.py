@@ -1,9 +1,9 @@
 """One measured run of the extract benchmark: `python -m tests.bench.extract_process PART FOLDER URL TOKEN FIRST LAST`.
 
-Parts: `extract` fetches and decodes, and keeps nothing; `load` writes what was fetched before its clock starts;
-`cycle` is all that a cycle does for the network, with probing, headers, metadata and balance readings.
-Prints one JSON object: rows, cpu and wall in seconds, peak and imported in bytes; but for `cycle` also the sum of the
-amounts, as decimal text.
+Part `extract` fetches and decodes without storing. Part `load` writes transfers that were fetched before its clock
+starts. Part `cycle` runs a whole cycle of the network with probing, headers, metadata and balance readings.
+Prints one JSON object: rows, cpu and wall in seconds, peak and imported in bytes; except for `cycle` also the sum of
+the amounts, as decimal text.
 """
 
 import json
@@ -35,7 +35,7 @@ from pipelines.tenants.configuration import open_batch, replace_control
 from tests.bench.measurement import Clock, peak_bytes
 
 _NETWORK = "local"
-# What closing the file would do, inside the clock.
+# Closing the file would do the same after the clock has stopped.
 _CLOSING = "checkpoint"
 
 
@@ -104,7 +104,7 @@ def _tracking(token: str, opened_at: datetime) -> ControlSnapshot:
 
 
 def main(part: str, folder: str, url: str, token: str, first: str, last: str) -> None:
-    """Run one part and print what it took."""
+    """Run one part and print its measurements."""
     imported = peak_bytes()
     covered = BlockRange(int(first), int(last))
     networks = load_networks(load_settings({}).networks_file, {"LOCAL_RPC_URL": url})

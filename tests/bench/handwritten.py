@@ -1,4 +1,4 @@
-"""The main marts computed by hand-written SQL (`handwritten_sql/`), to hold the product's build against."""
+"""The main marts computed by hand-written SQL (`handwritten_sql/`), for comparison with the service's build."""
 
 from decimal import Decimal
 from fractions import Fraction
@@ -35,10 +35,10 @@ def compute(warehouse: Path, results: Path, part: str, memory_mb: int) -> None:
 
 
 def expect_equal(results: Path, marts: Path) -> None:
-    """Compare row counts and digests of the main marts, and what the summaries say of concentration.
+    """Compare row counts and digests of the main marts, and the summaries' figures of concentration.
 
     Raises:
-        RuntimeError: they differ; says where.
+        RuntimeError: they differ; the message says where.
     """
     with duckdb.connect() as connection:
         connection.execute(f"attach '{results}' as results (read_only)")
@@ -46,7 +46,7 @@ def expect_equal(results: Path, marts: Path) -> None:
         for mart in _MARTS:
             columns = _columns(connection, f"results.{mart}")
             present = _columns(connection, f"marts_db.marts.{mart}")
-            # It may have more columns for charts, which follow from the others.
+            # The mart may have more columns for charts, derived from the others.
             if columns != [column for column in present if column in columns or not column[0].endswith("_approx")]:
                 raise RuntimeError(f"{mart}: other columns or types: {columns}")
             names = ", ".join(name for name, _ in columns)
@@ -62,7 +62,7 @@ def expect_equal(results: Path, marts: Path) -> None:
             raise RuntimeError(f"cap_table_summaries: of {sorted(summaries)}, by hand {sorted(integers)}")
         for key, summary in summaries.items():
             for name, value in _summary(integers[key]).items():
-                # Null where what is known bounds a figure without deciding it.
+                # A figure is null if the known balances only bound it.
                 if summary[name] is not None and summary[name] != value:
                     raise RuntimeError(f"cap_table_summaries, {key}: {name} is {summary[name]}, by hand {value}")
 

@@ -1,8 +1,8 @@
 """Collecting the past of tokens and wallets: blocks and rows per second, processor seconds, memory.
 
 Two chains: one with 200 transfers in each of 1,000 blocks, and one of 3,000 blocks of which almost all are empty.
-Each run is a process of its own (`history_process`); the processor time of the node, which shares the machine, is told
-apart from it.
+Each run is a separate process (`history_process`). The node shares the machine; its processor time is measured
+separately.
 """
 
 import json
@@ -30,7 +30,7 @@ _MIB = 2**20
 
 
 class Case(NamedTuple):
-    """A past to collect: what it is called, of what, and how many rows it has at least."""
+    """A history to collect: its name, subject and blocks, and its minimal number of rows."""
 
     name: str
     kind: str
@@ -65,7 +65,7 @@ def _fill_dense(world: World, note: Callable[[str], None]) -> list[Case]:
         world.submit(world.deployer, _WALLET, value=1)
         world.emit_blocks(token, blocks=_DENSE_APART, transactions=transactions, events=events, holders=_HOLDERS)
     last = _end(world, token)
-    # The wallet is the first of the receivers in turn, which begin anew with each part.
+    # The wallet is the first of the receivers, and each part begins again with the first receiver.
     received = blocks // _DENSE_APART * -(-(_DENSE_APART * transactions * events) // _HOLDERS)
     payments = blocks // _DENSE_APART
     return [
@@ -91,14 +91,14 @@ def _fill_empty(world: World, note: Callable[[str], None]) -> list[Case]:
 
 
 def _end(world: World, token: Token) -> int:
-    """Let the chain go on, so that the past ends before the head; return its last block."""
+    """Mine more blocks, so that the history ends before the head; return its last block."""
     last = world.node.head()
     world.emit_blocks(token, blocks=1, transactions=1, events=1, holders=_HOLDERS)
     return last
 
 
 def measure(world: World, folder: Path, case: Case) -> dict[str, Any]:
-    """Collect a past in a process of its own; what it printed."""
+    """Collect a history in a separate process; return its output."""
     folder.mkdir(parents=True)
     arguments = [world.node.pid, folder, world.node.url, case.kind, case.address, case.native, case.first, case.last]
     command = [sys.executable, "-m", "tests.bench.history_process", *map(str, arguments)]

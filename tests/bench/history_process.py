@@ -1,9 +1,9 @@
 """One measured history: `python -m tests.bench.history_process NODE_PID FOLDER URL KIND ADDRESS NATIVE FIRST LAST`.
 
-KIND is token or wallet, NATIVE full, balance-only or nothing. A cycle comes first, so that the network is known; then
-the history is collected, and the next cycle makes the readings that open and close it.
+KIND is token or wallet, NATIVE full, balance-only or nothing. A first cycle stores the network's state. Then the run
+collects the history, and the next cycle makes the readings that open and close it.
 Prints one JSON object: blocks, rows (transfers, transactions and internal transfers), readings, peak and imported in
-bytes, and by step (history, cycle) the wall seconds, and the processor seconds of this process and of the node's.
+bytes. For each step (history, cycle) it has wall seconds, and processor seconds of this process and of the node.
 """
 
 import json
@@ -30,7 +30,7 @@ from pipelines.tenants.configuration import open_batch, replace_control
 from tests.bench.measurement import Clock, peak_bytes
 
 _NETWORK = "local"
-# What closing the file would do, inside the clock.
+# Closing the file would do the same after the clock has stopped.
 _CLOSING = "checkpoint"
 
 
@@ -58,7 +58,7 @@ def _rows(report: NetworkReport) -> dict[str, int]:
 
 
 def main(node_pid: str, folder: str, url: str, kind: str, address: str, native: str, first: str, last: str) -> None:
-    """Collect the history and print what it took."""
+    """Collect the history and print its measurements."""
     imported = peak_bytes()
     networks = load_networks(load_settings({}).networks_file, {"LOCAL_RPC_URL": url})
     network = networks[_NETWORK]

@@ -1,6 +1,7 @@
-"""`ledgermart up` with five networks on which nothing happens: processor time, and memory by process.
+"""`ledgermart up` with five idle networks: processor time, and memory by process.
 
-First without new blocks, so that no cycle runs; then with an empty block on each network every other second.
+The first measurement is without new blocks, so that no cycle runs. In the second one each network has an empty block
+every other second.
 """
 
 import time
@@ -38,7 +39,7 @@ poll_seconds = 1
 
 
 def run(folder: Path, repeat: int | None, note: Callable[[str], None], measured: list[Measurement]) -> None:
-    """Start everything, wait until it has nothing to do, then measure `repeat` windows of a minute."""
+    """Start the service, wait until it is idle, then measure `repeat` windows of a minute."""
 
     def add(quantity: str, unit: str, value: float, goal: str = "") -> None:
         measured.append(Measurement("idle", quantity, unit, value, goal))

@@ -19,7 +19,7 @@ _NAMED = ("wallet_activities", "wallet_balances", "wallet_value_days", "wallet_a
 
 @dataclass(frozen=True)
 class Size:
-    """How much the reports are of; every holder's balance changed three times."""
+    """Size of the reports' data; every holder's balance changed three times."""
 
     holders: int
     activities: int
@@ -39,7 +39,7 @@ def publish_large(world: World, size: Size) -> None:
 
 
 def _holder(number: str) -> str:
-    """Return the address of a holder; neighbours in rank have nothing in common."""
+    """Return the address of a holder; neighbours in rank have unrelated addresses."""
     return f"'0x' || left(md5(({number})::varchar) || md5('more' || ({number})), 40)"
 
 

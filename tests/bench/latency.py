@@ -1,7 +1,7 @@
-"""`ledgermart up` as clients wait for it: from a block to the API's answer, and from a history request to `Succeeded`.
+"""Waiting times of clients of `ledgermart up`: from block to API answer, and from history request to `Succeeded`.
 
-The token that is watched has a million transfers. While blocks are timed, another history request is always at work;
-they come as on a chain, whether or not the last one is in an answer yet.
+The observed token has a million transfers. While blocks are timed, another history request is always running. Blocks
+come at a chain's pace, even if the last one is not in an answer yet.
 """
 
 import random
@@ -30,7 +30,7 @@ _PATIENCE_SECONDS = 300.0
 
 
 def run(folder: Path, repeat: int | None, note: Callable[[str], None], measured: list[Measurement]) -> None:
-    """Fill a chain, start everything, ask for `repeat` pasts one after the other, and time 40 blocks."""
+    """Fill a chain, start the service, request `repeat` histories one after the other, and time 40 blocks."""
 
     def add(quantity: str, value: float, goal: str) -> None:
         measured.append(Measurement("latency", quantity, "s", value, goal))
@@ -43,7 +43,7 @@ def run(folder: Path, repeat: int | None, note: Callable[[str], None], measured:
         others = [world.deploy_token(f"PAST{number}", 18) for number in range(1 + repeat)]
         note(f"latency: filling a chain with {events * blocks:,} transfers, and {_PAST_BLOCKS:,} blocks")
         first = world.emit_blocks(token, blocks=blocks, transactions=1, events=events, holders=_HOLDERS).first
-        # Behind them, which makes them final too.
+        # Blocks after the transfers make them final.
         past = world.node.head() + 1
         for other in others:
             world.emit_blocks(other, blocks=10, transactions=10, events=5, holders=_HOLDERS)
@@ -81,7 +81,7 @@ def run(folder: Path, repeat: int | None, note: Callable[[str], None], measured:
 
 
 def _time_blocks(make: Callable[[], int], newest_in_answer: Callable[[], int]) -> list[float]:
-    """Make blocks at random moments; for each the seconds from when it is there until it is in the answer."""
+    """Mine blocks at random moments; return for each the seconds until the API's answer has it."""
     chance = random.Random(1)
     waits: list[float] = []
     waiting: dict[int, float] = {}
@@ -106,7 +106,7 @@ def _text(world: World, block: int) -> str:
 
 
 def _history(client: ApiClient, path: str, between: dict[str, str]) -> float:
-    """Ask for a past; the seconds until it has succeeded."""
+    """Request a history; return the seconds until it has succeeded."""
     begun = time.perf_counter()
     operation = f"{path}/history-requests/{client.post(f'{path}/history-requests', between)['id']}"
     _wait(lambda: client.get(operation)["status"] == "Succeeded", operation)
@@ -115,7 +115,7 @@ def _history(client: ApiClient, path: str, between: dict[str, str]) -> float:
 
 @contextmanager
 def _asking(url: str, key: str, between: dict[str, str]) -> Iterator[None]:
-    """One client that asks for a wallet's past, and when that has succeeded for another's."""
+    """A client that requests the histories of wallets one after the other."""
     has_ended = threading.Event()
 
     def ask() -> None:

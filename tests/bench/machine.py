@@ -13,7 +13,7 @@ from tests.chain.node import anvil_binary
 
 
 def describe_machine() -> dict[str, str]:
-    """Return what must stand beside every published number, by name: processor, cores, memory, load, versions."""
+    """Return the machine's data for publication with numbers, by name: processor, cores, memory, load, versions."""
     printed = subprocess.run([anvil_binary(), "--version"], capture_output=True, text=True, check=True).stdout
     load, _, _ = os.getloadavg()
     return {

@@ -1,4 +1,4 @@
-"""What a benchmark reads off and returns, and how repeated measurements are put together and shown."""
+"""Clocks and measurements of benchmarks, and summaries of repeated measurements."""
 
 import math
 import time
@@ -30,15 +30,15 @@ class Clock:
 
 
 def peak_bytes() -> int:
-    """The most memory that this process has had."""
-    # Not ru_maxrss, which begins with what the parent had when it started this process.
+    """Return the peak memory of this process in bytes."""
+    # ru_maxrss is unsuitable: it begins with the parent's memory at the start of this process.
     (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM:"))
     return int(line.split()[1]) * 1024
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """One measured value. Repeated ones share benchmark, quantity and unit; `goal` is shown beside them."""
+    """A measured value. Repeated ones share benchmark, quantity and unit; `goal` is shown in the same row."""
 
     benchmark: str
     quantity: str
@@ -75,6 +75,6 @@ def as_text(summary: pl.DataFrame) -> str:
 
 
 def _rounded(value: float) -> str:
-    """Four significant digits, and every digit of what is left of the point."""
+    """Format a value with four significant digits, and all digits before the decimal point."""
     magnitude = math.floor(math.log10(abs(value))) if value else 0
     return f"{value:,.{min(max(3 - magnitude, 0), 4)}f}"

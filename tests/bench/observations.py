@@ -1,7 +1,7 @@
 """Reading balances of 100,000 holders at both ends of a covered range: readings per second, processor time, memory.
 
-Once through Multicall3, and once in JSON-RPC batches from the same node, whose newest block then has no such contract.
-Each run is a process of its own (`history_process`), of which the cycle after the history is measured.
+The readings run once through Multicall3, and once in JSON-RPC batches after the contract is removed from the node. Each
+run is a separate process (`history_process`); the cycle after the history is measured.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from tests.bench.measurement import Measurement
 from tests.bench.workload import running_world
 from tests.chain.world import MULTICALL_ADDRESS
 
-# Events in a transaction, transactions in a block, blocks: each to a holder of its own.
+# Events in a transaction, transactions in a block, blocks; each event has a different holder.
 _SHAPE = (1000, 1, 100)
 _HOLDERS = 100_000
 _REPEAT = 3
@@ -26,7 +26,7 @@ def run(folder: Path, repeat: int | None, note: Callable[[str], None], measured:
         token = world.deploy_token("BENCH", 18)
         note(f"observations: making {_HOLDERS:,} holders")
         filled = world.emit_blocks(token, blocks=blocks, transactions=transactions, events=events)
-        # The past ends before the head, so that both ends of it are read.
+        # The history ends before the head, so that both its ends are read.
         world.mine()
         case = Case("holders", "token", token.address, "", filled.first, filled.last, _HOLDERS)
         for way in ("Multicall3", "batches"):

@@ -1,7 +1,7 @@
 """Embedded reports over a token with 1,000,000 holders and a wallet with 100,000 activities.
 
-The data routes by themselves and together, what goes over the wire, and how long a fresh browser takes to the whole
-report, framed by a page of another origin.
+Measures the data routes one by one and together, their transferred bytes, and the time until a fresh browser shows the
+whole report. A page of another origin frames the report.
 """
 
 import http.client
@@ -60,7 +60,7 @@ serve(settings, "127.0.0.1", int(sys.argv[3]))
 
 @dataclass(frozen=True)
 class _Remote:
-    """The API in a process of its own."""
+    """The API in a separate process."""
 
     url: str
     world: World
@@ -74,7 +74,7 @@ class _Remote:
 def run(
     folder: Path, repeat: int | None, note: Callable[[str], None], measured: list[Measurement], size: Size = FULL
 ) -> None:
-    """Make the file once; then start the API, ask for everything, and look at the reports, `repeat` times."""
+    """Make the published file once; then start the API, request all data, and open the reports, `repeat` times."""
 
     def add(quantity: str, unit: str, value: float, goal: str = "") -> None:
         measured.append(Measurement("reports", quantity, unit, value, goal))
@@ -158,7 +158,7 @@ def _first_answers(remote: _Remote, tokens: dict[str, str]) -> dict[str, float]:
 
 
 def _paths(size: Size, numbers: random.Random) -> dict[str, tuple[str, Sequence[str]]]:
-    """Return by name the report and what is asked for: rows always of other pages and other words."""
+    """Return report and request paths by name; requests for rows use random pages and words."""
     holders, wallet = "/embed/data/cap-table", "/embed/data/wallet-activity"
 
     def offsets(count: int) -> list[int]:
@@ -197,7 +197,7 @@ def _paths(size: Size, numbers: random.Random) -> dict[str, tuple[str, Sequence[
 
 
 def _ask(remote: _Remote, token: str, paths: Sequence[str]) -> list[float]:
-    """Let one client ask for the paths one after the other; the seconds of each."""
+    """Let one client request the paths one after the other; return the seconds of each."""
     seconds = []
     with closing(http.client.HTTPConnection(remote.url.removeprefix("http://"))) as connection:
         for path in paths:
@@ -257,11 +257,11 @@ def _download(remote: _Remote, token: str) -> int:
 
 
 def _look(remote: _Remote) -> dict[str, tuple[float, int]]:
-    """Look at each report in a fresh profile, framed by a page of another origin.
+    """Open each report in a fresh browser profile, framed by a page of another origin.
 
     Returns:
-        By report, the seconds from going to the customer's page to the whole report in it, and the bytes of the API's
-        answers until then, bodies as they went over the wire and heads.
+        By report, the seconds from the navigation to the complete report, and the transferred bytes of the API's
+        answers until then, including headers.
     """
     found: dict[str, tuple[float, int]] = {}
     with Portal(remote) as portal, remote.client() as client, sync_playwright() as playwright:  # type: ignore[arg-type]

@@ -1,9 +1,9 @@
-"""Builds of the marts over a million transfers and more, beside hand-written SQL over the same raw tables.
+"""Builds of the marts over a million transfers and more, compared with hand-written SQL over the same raw tables.
 
-First everything is built; then 10,000 new transfers, as a cycle collects them, on top of it; then 1,000 more, which are
-published; then readings of 10,000 holders at a block of the past, which agree. Each job is a process of its own, for
-its processor time and its peak memory; dbt's is forked from one that has parsed the project. What both computed is
-compared after each build: else the comparison were worth nothing.
+The first build is a full one. The next ones add 10,000 transfers like a cycle, 1,000 more with a publication, and
+agreeing readings of 10,000 holders at a past block. Each job runs in a separate process, for its processor time and
+peak memory; dbt's process is forked from one that has parsed the project. After each build both results must be equal,
+so that both do the same work.
 """
 
 import multiprocessing
@@ -23,20 +23,20 @@ from tests.bench.transfers import ROWS_PER_BLOCK, add_rows, attest_past, make_wa
 from tests.integration.dbt_runner import WITHOUT_VIEWS, Stores, Used, run_dbt
 from warehouse.port import Warehouse
 
-# So many for every token to have been minted and paid on.
+# Enough rows for every token to be minted and transferred.
 LEAST_ROWS = 10_000
 BLOCK = ROWS_PER_BLOCK
 _REPEAT = 3
 _MIB = 2**20
-# What a cycle builds where nothing but rows is new.
+# The build of a cycle that only has new rows.
 _LATER = ("run", "--exclude", *WITHOUT_VIEWS)
 
 
 @dataclass(frozen=True)
 class Size:
-    """How many transfers there are, and how many come on top for a build and for a publication: whole blocks of 100.
+    """Numbers of transfers for the first build, a later one and a publication, and of holders read at a past block.
 
-    And how many holders are read at a block of the past.
+    Transfers come in whole blocks of 100.
     """
 
     rows: int = 1_000_000
@@ -46,7 +46,7 @@ class Size:
 
 
 class _Jobs:
-    """The measured jobs over one folder, and what they took."""
+    """The measured jobs over one folder, and their measurements."""
 
     def __init__(self, folder: Path, memory_mb: int, size: Size, measured: list[Measurement]) -> None:
         self.stores = Stores(folder / "scale")
@@ -148,7 +148,7 @@ def _together(first: Used, second: Used) -> Used:
 
 
 def _alone(job: Callable[..., None], *arguments: object) -> tuple[Used, int]:
-    """Run a job in a process of its own; what it took, and how many bytes it wrote to disk."""
+    """Run a job in a separate process; return its resource usage, and the bytes written to disk."""
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         return pool.submit(_observed, job, arguments).result()
 

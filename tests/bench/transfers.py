@@ -32,8 +32,7 @@ TOKENS = 20
 WALLETS = 50
 ROWS_PER_BLOCK = 100
 ROWS_PER_HOLDER = 30
-# Pairs whose balance a cycle reads at its newest block. Of those in one half of the tokens a fifth contradict the
-# transfers.
+# Balances that a cycle reads at its newest block. In half of the tokens, a fifth of them contradict the transfers.
 READINGS = 200
 _FINALITY_BLOCKS = 64
 _PROVIDER = "bench"
@@ -110,9 +109,9 @@ _HEADERS = f"""
 
 
 def make_warehouse(path: Path, rows: int, memory_mb: int | None = None) -> None:
-    """Make a warehouse with so many transfers, of which nothing is in the marts yet."""
+    """Make a warehouse with `rows` transfers that are not in the marts yet."""
     with open_warehouse(path, memory_mb) as connection:
-        # The product writes with one, beside fetching.
+        # The service writes with one thread while it fetches.
         connection.execute("set threads = 2")
         batch_id = _configure(connection)
         last = _blocks(rows)
@@ -170,7 +169,7 @@ def add_rows(path: Path, base: int, before: int, rows: int) -> int:
         tracked = connection.execute("select kind, address from raw.control_subjects").fetchall()
         segment = Segment("token", covered, tuple(address for kind, address in tracked if kind == "token"))
         store_segment(connection, NETWORK, segment, {"token_transfers": transfers}, _PROVIDER, batch_id)
-        # What wallets moved is among it.
+        # The rows include the wallets' transfers.
         with transaction(connection):
             counts = {address: 0 for kind, address in tracked if kind == "wallet"}
             _cover(connection, "wallet", counts, covered, batch_id)
@@ -182,7 +181,7 @@ def add_rows(path: Path, base: int, before: int, rows: int) -> int:
 
 
 def read_past(path: Path, base: int, count: int) -> None:
-    """Read so many holders of a token, of which every reading agrees, at a block a third of the way."""
+    """Read `count` holders of a token at a block in the first third; all readings agree."""
     block = max(_blocks(base) // 3, 1)
     with open_warehouse(path) as connection:
         batch_id = open_batch(connection, f"past readings of {block}")
@@ -222,7 +221,7 @@ def read_past(path: Path, base: int, count: int) -> None:
 
 
 def attest_past(path: Path, base: int) -> None:
-    """Attest that block of that token, beside the node: what confirms each balance, and the record."""
+    """Attest the block of that token without the node: select the confirming readings, and write the record."""
     block = max(_blocks(base) // 3, 1)
     with open_warehouse(path) as connection:
         batch_id = open_batch(connection, f"attestation of {block}")
@@ -253,7 +252,7 @@ def record_built(path: Path) -> None:
 
 
 def _blocks(rows: int) -> int:
-    """The newest block of so many rows; the first one is block 1."""
+    """Return the newest block of a number of rows; the first one is block 1."""
     return -(-rows // ROWS_PER_BLOCK)
 
 

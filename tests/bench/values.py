@@ -1,7 +1,7 @@
-"""Valuing: 10,000,000 activities, three years of days of 1,000 wallets, and what one late price costs afterwards.
+"""Valuation of 10,000,000 activities and of three years of days of 1,000 wallets, and the cost of a late price.
 
-The facts and the system prices are made by statements, as the models before the measured ones would leave them; dbt
-builds what follows from them, and its own record of each model's seconds is read.
+SQL statements create the facts and system prices in the form that the preceding models produce. dbt builds the
+dependent models; the measured seconds are dbt's own, by model.
 """
 
 import json
@@ -33,7 +33,7 @@ _SECONDS_OF_A_DAY = 86_400
 
 @dataclass(frozen=True)
 class Size:
-    """How much there is to value: balances change evenly over the days, prices too."""
+    """Amount of data to value; changes of balances and prices are spread evenly over the days."""
 
     activities: int
     wallets: int
@@ -50,7 +50,7 @@ SMALL = Size(2_000, 5, 3, 20, 30, 200)
 def run(
     folder: Path, repeat: int | None, note: Callable[[str], None], measured: list[Measurement], size: Size = FULL
 ) -> None:
-    """Value everything once, then let a price come late, a new price come, and a day end, each `repeat` times."""
+    """Value all rows once, then measure a late price, a new price and the end of a day, each `repeat` times."""
     stores = Stores(folder / "values")
     stores.folder.mkdir()
     with open_warehouse(stores.warehouse):
@@ -219,7 +219,7 @@ def _fill(stores: Stores, size: Size) -> None:
 
 
 def _change_price(stores: Stores, size: Size, step: int | None, number: int) -> None:
-    """Give one step of the first pair another price, as the price models do and record."""
+    """Change the price of one step of the first pair, and record the change like the price models."""
     with duckdb.connect(str(stores.warehouse)) as connection:
         connection.execute(f"attach '{stores.marts}' as marts_db")
         connection.execute("update raw.transforms set batch_id = batch_id + 1")
@@ -258,7 +258,7 @@ def _end_day(stores: Stores, days: int) -> None:
 
 
 def _spoil(stores: Stores) -> None:
-    """Mark the rows that are written, so that those written again show."""
+    """Mark the stored rows, so that rewritten ones can be recognised."""
     with duckdb.connect() as connection:
         connection.execute(f"attach '{stores.marts}' as marts_db")
         for mart in ("token_activity_values", "wallet_value_days"):

@@ -1,4 +1,4 @@
-"""What the benchmarks work on: a chain with many transfers, and a tenant that tracks some of it."""
+"""Workload of the benchmarks: a chain with many transfers, and a tenant that tracks a part of it."""
 
 import json
 import time
@@ -18,13 +18,13 @@ from tests.e2e.service import Service
 
 BLOCK_SECONDS = 12
 TENANT = "bench"
-# Contracts, first balances and a margin, before the blocks that a benchmark asked for.
+# Time for contracts, first balances and a margin before the requested blocks.
 _SET_UP_SECONDS = 100 * BLOCK_SECONDS
 
 
 @contextmanager
 def running_world(blocks: int = 0, chain_id: int = 31_337) -> Iterator[World]:
-    """A node with Multicall3 and no other content, whose clock lets `blocks` blocks end in the past."""
+    """Run a node that only has Multicall3; its genesis is early enough for `blocks` blocks in the past."""
     genesis = int(time.time()) - blocks * BLOCK_SECONDS - _SET_UP_SECONDS
     with AnvilNode(genesis_time=genesis, chain_id=chain_id) as node:
         world = World(node, wallet_count=0, block_seconds=BLOCK_SECONDS)
@@ -33,7 +33,7 @@ def running_world(blocks: int = 0, chain_id: int = 31_337) -> Iterator[World]:
 
 
 def instant_of(node: AnvilNode, block_number: int) -> datetime:
-    """The block's time, aware, UTC."""
+    """Return a block's time in UTC."""
     return datetime.fromtimestamp(node.block_time(block_number), UTC)
 
 
@@ -79,12 +79,12 @@ def track(
 
 
 def run_cycle(service: Service) -> dict[str, Any]:
-    """Run `ledgermart cycle` and return what it printed."""
+    """Run `ledgermart cycle` and return its JSON output."""
     answer: dict[str, Any] = json.loads(service.run("cycle", "--json"))
     return answer
 
 
 def new_service(folder: Path, rpc_url: str, extra: Mapping[str, str] | None = None) -> tuple[Service, str]:
-    """An initialised service on a data folder of its own, and its tenant's admin key."""
+    """Create a service in a new data folder; return it and its tenant's admin key."""
     service = Service(folder, rpc_url, extra)
     return service, service.init(TENANT)

@@ -1,4 +1,4 @@
-"""The market as a tenant configures it: token, treasury and pairs. Names hold HTML."""
+"""The market's configuration by a tenant: token, treasury and pairs. Names contain HTML."""
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -20,7 +20,7 @@ from tests.browser.market import (
 LUMEN_ID = "tok_01k9zr3m5e8v2c7q4w6t1x0b01"
 TREASURY_ID = "wal_01k9zr3m5e8v2c7q4w6t1x0b02"
 DESK_ID = "wal_01k9zr3m5e8v2c7q4w6t1x0b03"
-# A report of each kind, and what it is asked for.
+# A report of each kind, with its parameters.
 REPORTS = {
     "cap-table": {"tokenId": LUMEN_ID},
     "cap-table-changes": {"tokenId": LUMEN_ID, "from": "2026-04-30"},
@@ -33,7 +33,7 @@ DESK_NAME = "Exchange <i>desk</i>"
 
 
 def configure(session: Session, world: World) -> None:
-    """Add the subjects to the control store, and the pairs that price what they hold."""
+    """Add the subjects and the pairs of their assets to the control store."""
     principal, made_at = world.principals["admin"], time_of(90)
     times = {"created_at": made_at, "updated_at": made_at}
     dollar = session.scalar(

@@ -1,6 +1,6 @@
-"""Fixtures: the browser, a market, the API on it, and the customer's site that embeds its reports.
+"""Fixtures: the browser, a market, its API, and a customer's site that embeds the reports.
 
-One of each for all tests of this folder; what changes the market or the tenant's settings takes servers of its own.
+The tests of this folder share them; a test that changes the market or the tenant's settings uses its own servers.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,18 +22,18 @@ Visit = Callable[..., AbstractContextManager[Visitor]]
 
 @dataclass(frozen=True)
 class Servers:
-    """The API on a market, and a site on another origin that may frame its reports."""
+    """The API of a market, and a site on another origin that may frame its reports."""
 
     api: Api
     portal: Portal
 
     @property
     def world(self) -> World:
-        """Data and keys."""
+        """Example data and keys."""
         return self.api.world
 
 
-# The package's, not the session's: while Playwright runs, no other test could run an event loop in this thread.
+# Scope package, not session: while Playwright runs, no other test can run an event loop in this thread.
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
@@ -43,7 +43,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="package")
 def template(tmp_path_factory: pytest.TempPathFactory) -> World:
-    """The market as made once."""
+    """The market, created once."""
     made = make_market(tmp_path_factory.mktemp("market"))
     made.store.close()
     return made
@@ -51,21 +51,21 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 @pytest.fixture(scope="package")
 def servers(template: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
-    """Servers for tests that only look."""
+    """Servers for read-only tests."""
     with _serving(template, tmp_path_factory.mktemp("servers")) as servers:
         yield servers
 
 
 @pytest.fixture
 def own_servers(template: World, tmp_path: Path) -> Iterator[Servers]:
-    """Servers for one test, which may change anything."""
+    """Servers for a single test, which may change everything."""
     with _serving(template, tmp_path) as servers:
         yield servers
 
 
 @pytest.fixture
 def visit(browser: Browser) -> Iterator[Visit]:
-    """Make visitors; at the end nothing may have happened that should not."""
+    """Create visitors, and check at the end that they met no problems."""
     visitors: list[Visitor] = []
 
     @contextmanager

@@ -1,8 +1,7 @@
 """A market for the reports: a token with some hundred holders, and a treasury with some hundred activities.
 
-It is worked through in plain Python, day by day from 2026-02-01 to 2026-11-20, as the pipeline would see it: in two
-covered ranges with a gap between them. Symbols hold HTML, as anybody may deploy a contract with such a symbol. What
-the marts say of it is in `published`.
+Plain Python computes it day by day from 2026-02-01 to 2026-11-20, in two covered ranges with a gap, as the pipeline
+would see it. Symbols contain HTML, since anyone may deploy a contract with such a symbol. `published` has its marts.
 """
 
 import random
@@ -29,7 +28,7 @@ NATIVE = "native"
 
 
 class Asset(NamedTuple):
-    """What the treasury can hold; `pair_key` is None where nothing prices it."""
+    """An asset of the treasury; `pair_key` is None if it has no price."""
 
     symbol: str
     decimals: int
@@ -46,7 +45,7 @@ SUPPLY = 10**8 * 10**18
 
 
 def block_of(day: int, offset: int = 0) -> int:
-    """Return the first block of a day of the market, or one after it."""
+    """Return the first block of a day of the market, or a later one."""
     return 100 + BLOCKS_A_DAY * day + offset
 
 
@@ -57,7 +56,7 @@ UNPRICED_DAYS = range(60, 63)
 
 @dataclass(frozen=True)
 class Move:
-    """One transfer; `sender` is `recipient` where somebody pays themselves, and a fee has no recipient."""
+    """One transfer; in a transfer to oneself `sender` equals `recipient`, and a fee has no recipient."""
 
     block: int
     asset: str
@@ -67,7 +66,7 @@ class Move:
 
 
 class Market:
-    """What happened, and what the marts say of it."""
+    """The movements of the market, with prices and balances."""
 
     def __init__(self) -> None:
         self._random = random.Random(20_260_201)
@@ -77,16 +76,16 @@ class Market:
         self.prices = {asset: self._prices(asset) for asset, known in ASSETS.items() if known.pair_key}
 
     def price(self, asset: str, moment: datetime) -> str | None:
-        """Return the price in force at a moment."""
+        """Return the current price at a moment."""
         return self.prices[asset][(moment - time_of(100)) // timedelta(days=1)] if asset in self.prices else None
 
     def seen(self) -> Iterator[tuple[tuple[int, int], list[Move]]]:
-        """Give each covered range with what moved in it."""
+        """Yield each covered range with its movements."""
         for first, last in RANGES:
             yield (first, last), [move for move in self.moves if first <= move.block <= last]
 
     def balances_before(self, block: int) -> dict[tuple[str, str], int]:
-        """Return the balances of assets and holders at the end of the block before."""
+        """Return the balances of assets and holders at the end of the previous block."""
         balances = defaultdict(int, self.opening)
         for move in self.moves:
             if move.block < block:
@@ -107,7 +106,7 @@ class Market:
         blocks = self._random.sample(range(100, NEWEST), _TOKEN_MOVES + _OTHER_MOVES)
         newcomers = self.holders[-120:]
         for place, block in enumerate(sorted(blocks[:_TOKEN_MOVES])):
-            # Newcomers are paid once, one after the other, by the largest ones, which never run out.
+            # The largest holders, which never run out, pay each newcomer once, one after the other.
             if place % 6 == 0 and place // 6 < len(newcomers):
                 yield Move(block, LUMEN, TREASURY, newcomers[place // 6], self._amount(10**18, 4_000))
             elif place % 60 == 1:
@@ -130,7 +129,7 @@ class Market:
                 yield Move(block, asset, *parties, self._amount(unit, most))
 
     def _amount(self, unit: int, most: int) -> int:
-        """An amount with digits after the point, and now and then a round one."""
+        """Return an amount with decimals, or occasionally a round one."""
         return (
             unit * self._random.randint(1, most)
             if self._random.random() < 0.3

@@ -1,4 +1,4 @@
-"""The market as the marts tell it: anchors, changes, activities, values by day."""
+"""The marts of the market: anchors, changes, activities, daily values."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -42,7 +42,7 @@ Rows = dict[str, list[dict[str, Any]]]
 def make_market(directory: Path) -> World:
     """Make a world with the market beside its other examples, and publish it as version 1."""
     world = make_world(directory)
-    # The treasury's USDC is valued by the symbol alone: it is a common token.
+    # The treasury's USDC is valued by its symbol, because it is a well-known token.
     common = f'[[network.token]]\nsymbol = "USDC"\naddress = "{USDC}"\ndecimals = 6\n\n[[network]]\nname = "sepolia"'
     world.settings.networks_file.write_text(NETWORKS.replace('[[network]]\nname = "sepolia"', common))
     with world.store.write() as session:
@@ -52,7 +52,7 @@ def make_market(directory: Path) -> World:
 
 
 def publish_market(world: World, version: int, *, without_smallest: bool = False) -> None:
-    """Publish the market as a version; another one is the same but for the holder with the least, who is left out."""
+    """Publish the market as a version, optionally without its smallest holder."""
     rows = market_rows(world)
     if without_smallest:
         token = world.subject_keys[LUMEN_ID]
@@ -65,7 +65,7 @@ def publish_market(world: World, version: int, *, without_smallest: bool = False
 
 
 def publish_register(world: World, version: int, count: int) -> None:
-    """Publish the market with smaller holders added until there are so many; all the supply is theirs."""
+    """Publish the market with smaller holders added up to `count`; together they own the whole supply."""
     rows = market_rows(world)
     token = world.subject_keys[LUMEN_ID]
     own = [row for row in rows["token_holders"] if row["subject_key"] == token]
@@ -86,7 +86,7 @@ def publish_register(world: World, version: int, count: int) -> None:
 
 
 def publish_departure(world: World, version: int) -> tuple[str, str]:
-    """Publish the market with a holder who sends everything away at its end, and one not seen in the first range.
+    """Publish the market with a holder that finally sends everything away, and one unseen in the first range.
 
     Returns:
         Both addresses.
@@ -116,7 +116,7 @@ def publish_departure(world: World, version: int) -> tuple[str, str]:
 
 
 def publish_folded_fees(world: World, version: int, count: int) -> None:
-    """Publish the market with some of the treasury's fees moved into a transaction that sends something."""
+    """Publish the market with some of the treasury's fees moved into a transaction with a transfer."""
     rows = market_rows(world)
     wallet = world.subject_keys[TREASURY_ID]
     own = [row for row in rows["wallet_activities"] if row["subject_key"] == wallet]
@@ -138,7 +138,7 @@ def market_rows(world: World) -> Rows:
     noted = {move.block for move in market.moves} | {
         bound for first, last in RANGES for bound in (first - 1, first, last)
     }
-    # Days begin and end with stored blocks, so that a moment asked for is a day's end.
+    # Days begin and end with stored blocks, so a requested day ends at a stored block.
     noted |= {block for day in range(DAYS + 1) for block in (block_of(day) - 1, block_of(day))}
     rows["blocks"] += [
         {
@@ -159,7 +159,7 @@ def market_rows(world: World) -> Rows:
 
 
 class _Teller:
-    """Writes the rows of one market."""
+    """Writer of the rows of one market."""
 
     def __init__(self, rows: Rows, world: World, market: Market) -> None:
         self._rows, self._world, self._market = rows, world, market
@@ -385,7 +385,7 @@ class _Teller:
         return sum_of(value for value in values if value is not None)
 
     def _tell_changes(self, keys: dict[str, Any], held: Iterable[tuple[str, str]]) -> None:
-        """Tell of the balances of assets and holders: an anchor before each range, then what each move left."""
+        """Write balances of assets and holders: an anchor before each range, then the balance after each move."""
         watched = set(held)
         for (first, _), moves in self._market.seen():
             balances = self._market.balances_before(first)
@@ -498,7 +498,7 @@ def _place(block: int) -> dict[str, Any]:
 
 
 def _change(now: str | None, before: str | None) -> str | None:
-    """A change in percent, half to even at 12 decimals."""
+    """Return a change in percent, half to even at 12 decimals."""
     if now is None or before is None:
         return None
     return text_of(round(100 * 10**12 * (Fraction(now) / Fraction(before) - 1)), 12)

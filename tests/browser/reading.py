@@ -1,6 +1,6 @@
-"""Reads a report as somebody in front of it would: what its table shows, and every digit of it.
+"""Reads the table of a report like a person at the screen, with every digit.
 
-Cells show rounded numbers; the whole number is what their tooltip says, or the cell itself where nothing was rounded.
+Cells show rounded numbers; the tooltip has the exact number, or the cell itself if it is not rounded.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +26,7 @@ _ROWS = """() => [...document.querySelectorAll('#table-body tr:not(.line)')].map
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell: what it shows, its tooltip, the whole address or hash that it shortens, and the name in it."""
+    """One cell: its text, its tooltip, the full address or hash, and the name."""
 
     text: str
     title: str | None
@@ -35,7 +35,7 @@ class Cell:
 
     @property
     def number(self) -> Decimal | None:
-        """The number with every digit, as en-US writes it; None where there is none."""
+        """The exact number, read in en-US format; None without one."""
         return None if self.text.startswith("—") else parsed(self.title or self.text)
 
 
@@ -43,7 +43,7 @@ _PLAIN = str.maketrans({"\N{MINUS SIGN}": "-", ",": None, "$": None, "%": None, 
 
 
 def parsed(text: str) -> Decimal:
-    """Read a number of en-US, with a currency or percent sign or without."""
+    """Parse an en-US number, with or without a currency or percent sign."""
     return Decimal(text.translate(_PLAIN).strip())
 
 
@@ -55,30 +55,30 @@ class Table:
         self._frame = frame
 
     def rows(self) -> list[dict[str, Cell]]:
-        """The rows of the page shown, by the columns' keys."""
+        """Return the rows of the current page, by the columns' keys."""
         return [{key: Cell(**cell) for key, cell in row.items()} for row in self._frame.evaluate(_ROWS)]
 
     def column(self, key: str) -> list[Cell]:
-        """One column of the page shown."""
+        """Return one column of the current page."""
         return [row[key] for row in self.rows()]
 
     def range(self) -> str:
-        """What the pager says is shown, such as `1-25 of 430 holders`."""
+        """Return the pager's text, such as `1-25 of 430 holders`."""
         return self._frame.inner_text("#page-range").replace("\N{EN DASH}", "-")
 
     def act(self, action: Callable[[], object]) -> None:
-        """Do something that changes the rows, and wait until they are there."""
+        """Do something that changes the rows, and wait for the new rows."""
         with self._visitor.page.expect_response(lambda response: "/rows" in response.url) as answer:
             action()
         assert answer.value.ok, answer.value.text()
         self._frame.wait_for_function("() => !document.getElementById('table-body').hasAttribute('aria-busy')")
 
     def head(self, label: str) -> Locator:
-        """A column's head."""
+        """Return the header cell of a column."""
         return self._frame.locator("#table-head th", has_text=label)
 
     def sort(self, label: str) -> str:
-        """Click a column's head; returns the direction that it then says."""
+        """Click a column's header; return the sort direction that it then shows."""
         self.act(self.head(label).get_by_role("button").click)
         return str(self.head(label).get_attribute("aria-sort"))
 
@@ -87,7 +87,7 @@ class Table:
         self.act(lambda: self._frame.fill("#search", text))
 
     def choose(self, select: str, label: str) -> None:
-        """Choose in a filter, or the size of a page."""
+        """Choose an option of a filter or the page size."""
         self.act(lambda: self._frame.select_option(select, label=label))
 
     def turn(self, where: str) -> None:
@@ -95,7 +95,7 @@ class Table:
         self.act(lambda: self._frame.click(f"#page-{where}"))
 
     def download(self) -> str:
-        """Download what is shown as CSV."""
+        """Download the CSV of the current filter and sort order."""
         with self._visitor.page.expect_download() as download:
             self._frame.click("#download")
         assert download.value.failure() is None
@@ -110,15 +110,15 @@ def check_every_sort_and_page(
     shown: Callable[[Table], Any],
     true: Callable[[list[Row]], Any],
 ) -> None:
-    """Sort by each column in both directions, and hold its first, next and last page against the rows in that order.
+    """Sort by each column in both directions, and compare its first, next and last page with the sorted rows.
 
     Args:
         table: the table.
-        sorts: what a column sorts by, by its label.
-        rows: all of them.
-        page: so many on a page.
-        shown: reads what the table shows.
-        true: what it is to show of rows.
+        sorts: sort key of each column, by its label.
+        rows: all rows.
+        page: number of rows on a page.
+        shown: reads the visible rows of the table.
+        true: returns the expected text of rows.
     """
     for label, key in sorts.items():
         directions = set()
@@ -135,10 +135,10 @@ def check_every_sort_and_page(
 
 
 def walked(pages: Any) -> list[dict[str, Any]]:
-    """All rows of the pages of the JSON API."""
+    """Return the rows of all pages of the JSON API."""
     return [row for page in pages for row in page["data"]]
 
 
 def decimal_or_none(text: str | None) -> Decimal | None:
-    """Read a number of the JSON API."""
+    """Parse a number of the JSON API."""
     return None if text is None else Decimal(text)

@@ -1,7 +1,7 @@
-"""The API on a real socket, and the customer's site on another origin that embeds its reports.
+"""The API on a real socket, and a customer's site on another origin that embeds its reports.
 
-The API listens on 127.0.0.1, the site's pages are on `localhost`, which is another host and another port: neither may
-read the other's documents. The site asks for links server-side, as customers do, so no page holds the API key.
+The API listens on 127.0.0.1, and the site is on `localhost` with another port, so neither may read the other's
+documents. The site requests links server-side, like customers do, so no page contains the API key.
 """
 
 import html
@@ -34,8 +34,8 @@ body { margin: 0; font: 16px sans-serif } header { padding: 12px 20px; font-weig
 iframe { display: block; width: 100%; border: 0 }
 """
 
-# The script of docs/reference/reports.md: listen before the frame is there, and answer an expired token. The snippet of
-# the API follows the height itself.
+# The script of docs/reference/reports.md: listen before the frame exists, and reply to an expired token. The API's
+# snippet adjusts the height.
 _SCRIPT = """
 const frame = () => document.querySelector('iframe');
 const reports = () => new URL(frame().src).origin;
@@ -54,17 +54,17 @@ async function handOver() {
 
 
 class ServerError(Exception):
-    """What the tests stand on did not come up; the message says what."""
+    """A server of the tests did not start; the message names it."""
 
 
 @dataclass(frozen=True)
 class Api:
-    """The application behind its server, in a thread of this process.
+    """The application with its server, in a thread of this process.
 
     Attributes:
-        world: data and keys; its later publications are served as well.
+        world: data and keys; later publications are served, too.
         url: where it listens.
-        log: every line that any logger wrote meanwhile.
+        log: every line of all loggers in that time.
     """
 
     world: World
@@ -72,11 +72,11 @@ class Api:
     log: list[str]
 
     def client(self, who: str = "admin") -> ApiClient:
-        """Return a client with the key of a caller of the world."""
+        """Return a client with the key of one of the world's callers."""
         return ApiClient(self.url, self.world.keys[who])
 
     def link_unchecked(self, report: Report, **params: str) -> str:
-        """Return a link without a check of its moments: an open page may meet one that is covered no more."""
+        """Return a link without checking its moments: on an open page, a moment may no longer be covered."""
         world = self.world
         link = urlsplit(link_unchecked(world.settings, world.store, world.keys["viewer"], report, **params))
         return f"{self.url}{link.path}?{link.query}#{link.fragment}"
@@ -99,11 +99,11 @@ def serving_api(world: World) -> Iterator[Api]:
 class Portal:
     """The customer's site; a context manager.
 
-    `/cap-table?tokenId=...` embeds that report by the API's own snippet; `/token/cap-table?...` answers the token of a
+    `/cap-table?tokenId=...` embeds that report by the API's own snippet; `/token/cap-table?...` returns the token of a
     new link; `/framed?url=...` frames any address.
 
     Args:
-        api: where links come from.
+        api: source of the links.
     """
 
     def __init__(self, api: Api) -> None:
@@ -137,7 +137,7 @@ def token_of(url: str) -> str:
 
 
 def allow(api: Api, *origins: str) -> None:
-    """Let pages of these origins frame the tenant's reports, and of no others."""
+    """Allow only these origins to frame the tenant's reports."""
     with api.client() as client:
         client.put("/v1/reports/embed-origins", {"embedOrigins": list(origins)})
 
@@ -169,7 +169,7 @@ def _handler(client: ApiClient) -> type[BaseHTTPRequestHandler]:
             return "text/html", _PAGE.format(frame=link["iframe"])
 
         def log_message(self, format: str, *arguments: object) -> None:
-            """The tests' output is not an access log."""
+            """Write no access log to the tests' output."""
 
     return Handler
 

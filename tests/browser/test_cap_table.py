@@ -1,4 +1,4 @@
-"""The cap table in the browser, against the numbers of the JSON API."""
+"""The cap table in the browser, compared with the numbers of the JSON API."""
 
 import csv
 import io
@@ -37,7 +37,7 @@ def client(servers: Servers) -> Iterator[ApiClient]:
 
 @pytest.fixture(scope="module")
 def holders(client: ApiClient) -> Holders:
-    """All holders as the JSON API has them, by rank."""
+    """All holders from the JSON API, by rank."""
     return walked(client.pages(CAP_TABLE, limit=200))
 
 
@@ -79,7 +79,7 @@ SORTS: dict[str, Callable[[dict[str, Any]], Any]] = {
 
 
 def check_headline_numbers(frame: Frame, client: ApiClient, holders: Holders) -> None:
-    """Check that each tile shows its figure of the JSON API."""
+    """Check that each tile shows its figure from the JSON API."""
     head = client.get(CAP_TABLE, limit=1)
     token = client.get(f"/v1/tokens/{LUMEN_ID}")
     tiles = {
@@ -96,7 +96,7 @@ def check_headline_numbers(frame: Frame, client: ApiClient, holders: Holders) ->
     assert tiles["Market value"].number == Decimal(token["marketCapitalization"])
     assert tiles["Top 10 holders"].number == Decimal(head["concentration"]["top10"])
     assert tiles["Nakamoto coefficient"].number == head["concentration"]["nakamoto"]
-    # Figures that depend on unknown holders have no number, neither here nor in the API.
+    # Figures that depend on unknown holders have no number, here and in the API.
     assert (head["concentration"]["gini"], head["concentration"]["hhi"]) == (None, None)
     assert tiles["Gini coefficient"].text == tiles["HHI"].text == "— Holders unknown"
     assert tiles["Holders"].text.startswith("≥")
@@ -154,16 +154,14 @@ def test_search(servers: Servers, visit: Visit, holders: Holders) -> None:
         assert shown(table) == true(matching[:PAGE])
         table.search("EXCHANGE <I>")
         assert [row["holder"].name for row in table.rows()] == [DESK_NAME]
-        # What is no part of an address or a name finds nothing, whatever else it might mean.
+        # Special characters match only as text in an address or a name.
         for text in ("nobody", "' or 1=1 --", "%", "_", "\\"):
             table.search(text)
             assert table.range() == "0 holders", text
             assert "No holders match" in frame.inner_text("#table-body")
 
 
-def test_a_download_has_the_rows_of_the_filter_in_the_order_of_the_sort(
-    servers: Servers, visit: Visit, holders: Holders
-) -> None:
+def test_download_has_the_filtered_rows_in_the_sort_order(servers: Servers, visit: Visit, holders: Holders) -> None:
     expected = [row for row in holders if row["reconciliation"] == "Adjusted"]
     with visit() as visitor:
         _, table = opened(visitor, servers)
@@ -177,8 +175,8 @@ def test_a_download_has_the_rows_of_the_filter_in_the_order_of_the_sort(
     ]
 
 
-def test_a_banner_of_missing_holders_has_no_request(own_servers: Servers, visit: Visit) -> None:
-    """Over holders that may not be all; over all of them there is none, and the figures are there."""
+def test_banner_of_missing_holders_offers_no_request(own_servers: Servers, visit: Visit) -> None:
+    """It appears if holders may be missing; with complete holders there are figures and no banner."""
     world = own_servers.world
     with visit() as visitor:
         frame, _ = opened(visitor, own_servers)
@@ -187,7 +185,9 @@ def test_a_banner_of_missing_holders_has_no_request(own_servers: Servers, visit:
             share = client.get(CAP_TABLE, limit=1)["unattributed"]["percentage"]
         assert f"{round(Decimal(share), 2)}%" in banner.inner_text()
         assert frame.locator("#content > *").first.get_attribute("id") == "incomplete"
-        assert "POST" not in banner.inner_text()  # it is for readers; the owner's list of reports has the request
+        assert (
+            "POST" not in banner.inner_text()
+        )  # the report is for readers; the owner's index of reports has the request
         assert "Complete" not in frame.inner_text("#strip")
         assert visitor.axe(frame) == []
         visitor.screenshot("cap-table-holders-unknown")
@@ -204,7 +204,7 @@ def test_a_banner_of_missing_holders_has_no_request(own_servers: Servers, visit:
     with visit() as visitor:
         frame, table = opened(visitor, own_servers)
         assert frame.locator("#incomplete").is_hidden()
-        # Of one number of decimals each, and marked only where a balance differs from most.
+        # Quantities have equal decimals, and reconciliation is marked only where it differs from most rows.
         assert all(re.fullmatch(r"[+\N{MINUS SIGN}]?[\d,]+\.\d\d", cell.text) for cell in table.column("change"))
         assert set(frame.locator("#table-body .badge").all_inner_texts()) == {"Adjusted", "Unchecked"}
         tops = frame.evaluate(
@@ -218,7 +218,7 @@ def test_a_banner_of_missing_holders_has_no_request(own_servers: Servers, visit:
         visitor.screenshot("cap-table-holders-complete")
 
 
-def test_as_of_a_moment(servers: Servers, visit: Visit, client: ApiClient) -> None:
+def test_cap_table_of_a_past_moment(servers: Servers, visit: Visit, client: ApiClient) -> None:
     then = walked(client.pages(CAP_TABLE, limit=200, asOf="2026-05-01"))
     head = client.get(CAP_TABLE, limit=1, asOf="2026-05-01")
     with visit() as visitor:
@@ -233,7 +233,7 @@ def test_as_of_a_moment(servers: Servers, visit: Visit, client: ApiClient) -> No
         visitor.screenshot("cap-table-as-of")
 
 
-def test_before_its_creation_nobody_held_it(own_servers: Servers, visit: Visit) -> None:
+def test_moment_before_the_creation_has_no_holders(own_servers: Servers, visit: Visit) -> None:
     world = own_servers.world
     rows = market_rows(world)
     for row in rows["tokens"]:
@@ -250,7 +250,7 @@ def test_before_its_creation_nobody_held_it(own_servers: Servers, visit: Visit) 
         visitor.screenshot("cap-table-before-creation")
 
 
-def test_a_moment_that_was_not_collected(servers: Servers, visit: Visit) -> None:
+def test_uncovered_moment_shows_its_covered_neighbours(servers: Servers, visit: Visit) -> None:
     with visit() as visitor:
         link = servers.api.link_unchecked("cap-table", tokenId=LUMEN_ID, asOf="2026-06-03")
         frame = visitor.open(servers.portal.page("framed", url=link), "empty")
@@ -268,7 +268,7 @@ def test_html_in_names_stays_text(servers: Servers, visit: Visit) -> None:
         assert frame.evaluate("document.title") != "pwned"
 
 
-def test_addresses_and_the_block_lead_to_the_explorer(
+def test_addresses_and_the_block_link_to_the_explorer(
     servers: Servers, visit: Visit, client: ApiClient, holders: Holders
 ) -> None:
     as_of = client.get(CAP_TABLE, limit=1)["asOf"]
@@ -286,7 +286,7 @@ def test_addresses_and_the_block_lead_to_the_explorer(
         assert block == f"{explorer}/block/{as_of['blockHash']}"
 
 
-def test_change_in_thirty_days(servers: Servers, visit: Visit, client: ApiClient, holders: Holders) -> None:
+def test_thirty_day_change(servers: Servers, visit: Visit, client: ApiClient, holders: Holders) -> None:
     before = {row["wallet"]: row for row in walked(client.pages(CAP_TABLE, limit=200, asOf="2026-10-21T16:40:00Z"))}
     with visit() as visitor:
         _, table = opened(visitor, servers)
@@ -295,8 +295,8 @@ def test_change_in_thirty_days(servers: Servers, visit: Visit, client: ApiClient
             assert row["change"].number == Decimal(now["quantity"]) - then
 
 
-def test_a_new_version_while_it_is_open(own_servers: Servers, visit: Visit) -> None:
-    """Pages keep to the version that the head came from, until it is gone; then everything is read anew."""
+def test_new_version_while_the_report_is_open(own_servers: Servers, visit: Visit) -> None:
+    """Pages stay in the version of the summary until it is removed; then everything is reloaded."""
     world, folder = own_servers.world, own_servers.world.settings.serving_dir
     with visit() as visitor:
         frame, table = opened(visitor, own_servers)
@@ -314,7 +314,7 @@ def test_a_new_version_while_it_is_open(own_servers: Servers, visit: Visit) -> N
         visitor.forgive("status of 410")
 
 
-def test_what_is_not_collected_yet(servers: Servers, visit: Visit) -> None:
+def test_token_without_collected_data_shows_an_empty_state(servers: Servers, visit: Visit) -> None:
     with servers.api.client() as client:
         fresh = next(row for row in walked(client.pages("/v1/tokens")) if row["symbol"] == "FRESH")
     with visit() as visitor:
@@ -324,7 +324,7 @@ def test_what_is_not_collected_yet(servers: Servers, visit: Visit) -> None:
         visitor.screenshot("state-empty")
 
 
-def test_a_deleted_token(own_servers: Servers, visit: Visit) -> None:
+def test_deleted_token_shows_an_error(own_servers: Servers, visit: Visit) -> None:
     with visit() as visitor, own_servers.api.client() as client:
         frame, table = opened(visitor, own_servers)
         client.delete(f"/v1/wallets/{DESK_ID}")

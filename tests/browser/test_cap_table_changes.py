@@ -1,4 +1,4 @@
-"""The report of what differs between two cap tables in the browser, against plain arithmetic and the JSON API."""
+"""The report of changes between two cap tables in the browser, compared with plain arithmetic and the JSON API."""
 
 import csv
 import io
@@ -20,7 +20,7 @@ from tests.browser.visitor import Visitor
 from tests.e2e.client import ApiClient
 
 CHANGES = f"/v1/tokens/{LUMEN_ID}/cap-table/changes"
-MOMENTS = {"from": "2026-04-30", "to": "2026-10-31"}  # a range each
+MOMENTS = {"from": "2026-04-30", "to": "2026-10-31"}  # one range each
 PAGE = 25
 Changes = list[dict[str, Any]]
 
@@ -38,13 +38,13 @@ def client(servers: Servers) -> Iterator[ApiClient]:
 
 @pytest.fixture(scope="module")
 def head(client: ApiClient) -> dict[str, Any]:
-    """Both cap tables in numbers as the JSON API has them."""
+    """Numbers of both cap tables from the JSON API."""
     return client.get(CHANGES, limit=1, **MOMENTS)
 
 
 @pytest.fixture(scope="module")
 def changes(client: ApiClient) -> Changes:
-    """All holders that differ as the JSON API has them, the largest difference first."""
+    """All changed holders from the JSON API, largest difference first."""
     return walked(client.pages(CHANGES, limit=200, **MOMENTS))
 
 
@@ -80,7 +80,7 @@ def percent(text: str) -> str:
 
 
 def tiles_of(frame: Frame) -> dict[str, tuple[Cell, str]]:
-    """Return the headline numbers by label, each with the text below it."""
+    """Return the headline numbers by label, each with the text below."""
     return {
         tile.locator("dt").inner_text(): (
             Cell(
@@ -96,7 +96,7 @@ def tiles_of(frame: Frame) -> dict[str, tuple[Cell, str]]:
 
 
 def check_headline_numbers(frame: Frame, head: dict[str, Any]) -> None:
-    """Check that each tile shows its figure of the JSON API."""
+    """Check that each tile shows its figure from the JSON API."""
     totals = head["totals"]
     tiles = tiles_of(frame)
     holders, below = tiles["Holders after"]
@@ -117,8 +117,8 @@ def check_headline_numbers(frame: Frame, head: dict[str, Any]) -> None:
     assert "Past moment" in moment
 
 
-def test_headline_numbers_and_rows_are_what_moved(servers: Servers, visit: Visit, head: dict[str, Any]) -> None:
-    """Rows by the moves themselves, in plain integers."""
+def test_headline_numbers_and_rows_equal_the_movements(servers: Servers, visit: Visit, head: dict[str, Any]) -> None:
+    """Expected rows come from the moves, in plain integers."""
     market = Market()
     before, after = (market.balances_before(head[name]["blockNumber"] + 1) for name in ("from", "to"))
     held = {holder: (before[LUMEN, holder], after[LUMEN, holder]) for holder in market.holders}
@@ -189,9 +189,7 @@ def test_search(servers: Servers, visit: Visit, changes: Changes) -> None:
             assert "No holders match" in frame.inner_text("#table-body")
 
 
-def test_a_download_has_the_rows_of_the_filter_in_the_order_of_the_sort(
-    servers: Servers, visit: Visit, changes: Changes
-) -> None:
+def test_download_has_the_filtered_rows_in_the_sort_order(servers: Servers, visit: Visit, changes: Changes) -> None:
     expected = [row for row in changes if row["change"] == "New"]
     with visit() as visitor:
         _, table = opened(visitor, servers)
@@ -212,7 +210,7 @@ def test_the_newest_block_is_the_later_moment_by_default(servers: Servers, visit
         assert frame.locator("#incomplete").is_hidden()
 
 
-def test_a_gap_between_the_moments_is_no_failure(servers: Servers, visit: Visit) -> None:
+def test_gap_between_the_moments_is_not_an_error(servers: Servers, visit: Visit) -> None:
     with visit() as visitor:
         frame, _ = opened(visitor, servers)
         banner = frame.locator("#incomplete")
@@ -223,7 +221,7 @@ def test_a_gap_between_the_moments_is_no_failure(servers: Servers, visit: Visit)
         assert box["height"] < 70
 
 
-# Of each row: how long its bar is, of half the room, and on which side of the middle; and the difference.
+# Of each row: length of its bar as a share of half the width, side of the middle, and the difference.
 _BARS = """() => [...document.querySelectorAll('#table-body td.difference')].map((cell) => {
   const room = cell.querySelector('.diverging').getBoundingClientRect();
   const bar = cell.querySelector('.bar i').getBoundingClientRect();
@@ -237,7 +235,7 @@ _BARS = """() => [...document.querySelectorAll('#table-body td.difference')].map
 })"""
 
 
-def test_bars_go_by_sign_and_size(servers: Servers, visit: Visit, changes: Changes) -> None:
+def test_bars_follow_sign_and_size_of_differences(servers: Servers, visit: Visit, changes: Changes) -> None:
     sizes = [abs(Fraction(row["difference"])) for row in changes[:PAGE]]
     assert sizes[0] > 2 * sizes[1], "the largest difference would make dots of all others"
     with visit() as visitor:
@@ -253,7 +251,7 @@ def test_bars_go_by_sign_and_size(servers: Servers, visit: Visit, changes: Chang
 
 
 @pytest.mark.slow
-def test_who_left_and_who_was_not_seen(own_servers: Servers, visit: Visit) -> None:
+def test_gone_holder_and_holder_unseen_in_the_first_range(own_servers: Servers, visit: Visit) -> None:
     gone, unseen = publish_departure(own_servers.world, 2)
     with visit() as visitor, own_servers.api.client() as client:
         frame, table = opened(visitor, own_servers, **{"from": "2026-04-30"})
@@ -275,7 +273,7 @@ def test_who_left_and_who_was_not_seen(own_servers: Servers, visit: Visit) -> No
         visitor.screenshot("cap-table-changes-unknown")
 
 
-def test_print_holds_all_rows(servers: Servers, visit: Visit, changes: Changes, head: dict[str, Any]) -> None:
+def test_print_has_all_rows(servers: Servers, visit: Visit, changes: Changes, head: dict[str, Any]) -> None:
     with visit() as visitor, servers.api.client() as client:
         link = client.get("/v1/reports/cap-table-changes", tokenId=LUMEN_ID, **MOMENTS)["reportUrl"]
         frame = visitor.open(link.replace("#", "&rows=all#"))
@@ -298,7 +296,7 @@ def test_print_holds_all_rows(servers: Servers, visit: Visit, changes: Changes, 
         visitor.screenshot("cap-table-changes-paper")
 
 
-def test_nothing_differs(servers: Servers, visit: Visit) -> None:
+def test_equal_cap_tables_show_an_empty_state(servers: Servers, visit: Visit) -> None:
     with visit() as visitor:
         frame, _ = opened(visitor, servers, **{"from": "2026-10-31", "to": "2026-10-31"})
         assert "No holder changed between these dates" in frame.inner_text("#nothing")
@@ -315,7 +313,9 @@ def test_nothing_differs(servers: Servers, visit: Visit) -> None:
         ({"from": "2026-04-30", "to": "2026-06-03"}, "to the later of the two"),
     ],
 )
-def test_a_moment_that_was_not_collected(servers: Servers, visit: Visit, moments: dict[str, str], which: str) -> None:
+def test_uncovered_moment_shows_its_covered_neighbours(
+    servers: Servers, visit: Visit, moments: dict[str, str], which: str
+) -> None:
     with visit() as visitor:
         link = servers.api.link_unchecked("cap-table-changes", tokenId=LUMEN_ID, **moments)
         frame = visitor.open(servers.portal.page("framed", url=link), "empty")
@@ -333,7 +333,7 @@ def test_html_in_names_stays_text(servers: Servers, visit: Visit) -> None:
         assert not [path for path in visitor.paths if "charts" in path]
 
 
-def test_addresses_and_blocks_lead_to_the_explorer(
+def test_addresses_and_blocks_link_to_the_explorer(
     servers: Servers, visit: Visit, head: dict[str, Any], changes: Changes
 ) -> None:
     explorer = "https://explorer.example"

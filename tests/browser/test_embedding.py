@@ -1,4 +1,4 @@
-"""Who may show a report, for how long, and what is left of it: on a customer's page of another origin."""
+"""Reports on a customer's page of another origin: allowed origins, expiry, and traces left behind."""
 
 from datetime import timedelta
 from functools import partial
@@ -17,18 +17,18 @@ UNAUTHORIZED = r"status of 401"
 
 
 @pytest.mark.parametrize("report", REPORTS)
-def test_shown_in_a_page_of_another_origin(servers: Servers, visit: Visit, report: str) -> None:
+def test_report_is_shown_in_a_page_of_another_origin(servers: Servers, visit: Visit, report: str) -> None:
     with visit() as visitor:
         frame = visitor.open(servers.portal.page(report, **REPORTS[report]))
         assert visitor.page.evaluate("location.origin") != frame.evaluate("location.origin")
         assert "#" not in frame.evaluate("location.href")
         assert frame.evaluate("performance.getEntriesByType('navigation')[0].type") == "navigate"
-        # The page is as high as the report asks for, so it has no scroll bar of its own.
+        # The frame has the height requested by the report, so it has no scroll bar.
         visitor.page.wait_for_function(
             "() => messages.at(-1)?.height > 900 && frame().clientHeight === messages.at(-1).height"
         )
         frame.wait_for_function("() => document.documentElement.scrollHeight === innerHeight")
-        # Nothing else is told to the page around it.
+        # The surrounding page receives no other messages.
         assert visitor.page.evaluate("[...new Set(messages.flatMap(Object.keys))].sort()") == ["height", "type"]
     assert any("/embed/" in line for line in servers.api.log)
     assert not any("eyJ" in line for line in servers.api.log)
@@ -46,7 +46,7 @@ def test_the_snippet_lets_a_report_print_and_open_links(servers: Servers, visit:
 
 
 @pytest.mark.parametrize("report", REPORTS)
-def test_an_origin_that_is_not_allowed_cannot_frame_it(servers: Servers, visit: Visit, report: str) -> None:
+def test_other_origin_cannot_frame_a_report(servers: Servers, visit: Visit, report: str) -> None:
     with Portal(servers.api) as stranger, visit() as visitor:
         visitor.page.goto(stranger.page(report, **REPORTS[report]))
         assert visitor.page.wait_for_selector("iframe").content_frame().url.startswith("chrome-error:")
@@ -55,7 +55,7 @@ def test_an_origin_that_is_not_allowed_cannot_frame_it(servers: Servers, visit: 
 
 
 @pytest.mark.slow
-def test_without_origins_only_the_api_itself_may_frame_it(own_servers: Servers, visit: Visit) -> None:
+def test_only_the_api_may_frame_a_report_without_allowed_origins(own_servers: Servers, visit: Visit) -> None:
     allow(own_servers.api)
     with visit() as visitor:
         visitor.page.goto(own_servers.portal.page("cap-table", tokenId=LUMEN_ID))
@@ -65,7 +65,7 @@ def test_without_origins_only_the_api_itself_may_frame_it(own_servers: Servers, 
         visitor.open(client.get("/v1/reports/cap-table", tokenId=LUMEN_ID)["reportUrl"])
 
 
-def test_an_unknown_link_is_a_page_that_says_so(servers: Servers, visit: Visit) -> None:
+def test_unknown_link_shows_an_error_page(servers: Servers, visit: Visit) -> None:
     with visit() as visitor:
         answer = visitor.page.goto(f"{servers.api.url}/embed/cap-table/emb_01k9zr3m5e8v2c7q4w6t1x0y99")
         assert answer is not None
@@ -76,7 +76,9 @@ def test_an_unknown_link_is_a_page_that_says_so(servers: Servers, visit: Visit) 
         visitor.forgive("status of 404")
 
 
-def test_a_link_that_has_expired(servers: Servers, visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_expired_link_works_again_with_a_token_of_the_host(
+    servers: Servers, visit: Visit, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(tokens, "LIFE", timedelta(0))
     with visit() as visitor:
         frame = visitor.open(servers.portal.page("cap-table", tokenId=LUMEN_ID), "expired")
@@ -86,16 +88,16 @@ def test_a_link_that_has_expired(servers: Servers, visit: Visit, monkeypatch: py
         assert visitor.axe(frame) == []
         visitor.screenshot("state-expired")
         monkeypatch.undo()
-        # The host has a fresh one, and the report goes on where it is.
+        # The host supplies a fresh token, and the report continues in place.
         visitor.page.evaluate("handOver()")
         assert "Lumen" in visitor.report().inner_text("#title")
         visitor.forgive(UNAUTHORIZED)
 
 
-def test_expiry_in_the_middle_is_mended_by_the_host(
+def test_host_replaces_a_token_that_expires_during_use(
     servers: Servers, visit: Visit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At the end of its session a report asks for no further token; its host may hand over one of a new session."""
+    """At the end of its session a report requests no further token; its host may supply one of a new session."""
     life = timedelta(minutes=5)
     monkeypatch.setattr(tokens, "LIFE", life)
     monkeypatch.setattr(tokens, "SESSION", life)
@@ -109,7 +111,7 @@ def test_expiry_in_the_middle_is_mended_by_the_host(
         sort = frame.locator("#table-head th", has_text="Quantity").get_by_role("button")
         sort.click()
         visitor.report("expired")
-        # What was read stays readable.
+        # Loaded data stays readable.
         assert "expired" in frame.inner_text("#notice")
         assert frame.locator("#table-body tr").count() == 25
         assert "POST /embed/token" not in visitor.paths
@@ -139,7 +141,7 @@ def test_an_open_report_renews_its_token(servers: Servers, visit: Visit) -> None
     assert not any("eyJ" in line for line in servers.api.log)
 
 
-def test_only_the_page_around_it_hands_over_tokens(servers: Servers, visit: Visit) -> None:
+def test_only_the_surrounding_page_can_supply_tokens(servers: Servers, visit: Visit) -> None:
     with visit() as visitor:
         frame = visitor.open(servers.portal.page("cap-table", tokenId=LUMEN_ID))
         frame.evaluate("window.postMessage({type: 'report:token', token: 'forged'}, '*')")
@@ -172,7 +174,7 @@ def test_revocation_ends_every_open_report(own_servers: Servers, visit: Visit) -
         visitor.open(page)  # by a new link
 
 
-def test_a_token_of_another_report_shows_nothing(servers: Servers, visit: Visit) -> None:
+def test_token_of_another_report_is_refused(servers: Servers, visit: Visit) -> None:
     with visit() as visitor, servers.api.client() as client:
         cap_table = client.get("/v1/reports/cap-table", tokenId=LUMEN_ID)["reportUrl"]
         wallet = client.get("/v1/reports/wallet-activity", walletId=TREASURY_ID)["reportUrl"]

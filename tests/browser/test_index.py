@@ -1,4 +1,4 @@
-"""The index page: what a key holder gets from `ledgermart report`, and the reports that it opens."""
+"""The index page, opened by a link of `ledgermart report`, and the reports opened from it."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from tests.e2e.service import LEDGERMART
 
 @pytest.fixture(scope="module")
 def link(servers: Servers) -> str:
-    """The link that the command prints to a holder of a viewer's key."""
+    """The link that the command prints for a viewer's key."""
     settings = servers.world.settings
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith("LEDGERMART_")},
@@ -36,14 +36,14 @@ def link(servers: Servers) -> str:
     return str(json.loads(done.stdout)["reportUrl"])
 
 
-def test_every_report_of_the_tenant_and_no_other(servers: Servers, visit: Visit, link: str) -> None:
+def test_index_has_every_report_of_the_tenant_and_no_other(servers: Servers, visit: Visit, link: str) -> None:
     with servers.api.client("viewer") as client:
         tokens = [row for page in client.pages("/v1/tokens") for row in page["data"]]
         wallets = [row for page in client.pages("/v1/wallets") for row in page["data"]]
     with visit() as visitor:
         frame = visitor.open(link)
         assert "#" not in visitor.page.url
-        # What is not tracked is there on request.
+        # Untracked subjects are shown on request.
         shown = frame.inner_text("#report")
         for subject in (*tokens, *wallets):
             is_shown = (subject["name"] or subject.get("symbol") or subject["ledgerId"][:8]) in shown
@@ -141,18 +141,18 @@ def test_from_a_cap_table_to_its_changes_and_back(
         assert request in visitor.framed(".viewer iframe").inner_text("#incomplete")
         report = turn_to("Changes since last month's end")
         assert f"blocks {head['from']['blockNumber']:,} → {head['to']['blockNumber']:,}" in report.inner_text("#moment")
-        # Of a page with a report in it, the heading is in the report.
+        # If a page embeds a report, the heading is inside the report.
         assert [found for found in visitor.axe(frame) if "page-has-heading-one" not in found] == []
         visitor.screenshot("index-opened-changes")
         assert "Cap table ·" in turn_to("Cap table").inner_text("#subtitle")
         turn_to("Changes since last month's end")
-        # To turn is no step of the browser's history.
+        # Switching reports adds no step to the browser's history.
         visitor.page.go_back()
         frame.locator("button.entry").first.wait_for()
         assert frame.locator("iframe.report").count() == 0
 
 
-def test_what_is_open_is_what_is_kept_alive(
+def test_only_the_open_report_is_kept_alive(
     servers: Servers, visit: Visit, monkeypatch: pytest.MonkeyPatch, link: str
 ) -> None:
     monkeypatch.setattr("api.reports.calls.utc_now", lambda: time_of(NEWEST))
@@ -170,10 +170,10 @@ def test_what_is_open_is_what_is_kept_alive(
         visitor.forgive("status of 401")
 
 
-def test_a_report_in_the_index_is_kept_alive(
+def test_report_opened_from_the_index_is_kept_alive(
     servers: Servers, visit: Visit, monkeypatch: pytest.MonkeyPatch, link: str
 ) -> None:
-    """The index page is the host of what it opens: it hands over a fresh link when the report's token is over."""
+    """The index page is the host of the report and supplies a new token after expiry."""
     monkeypatch.setattr(tokens, "LIFE", timedelta(0))
     with visit() as visitor:
         frame = visitor.open(link)

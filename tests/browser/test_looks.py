@@ -1,6 +1,6 @@
-"""How reports look and are used: themes, narrow screens, paper, languages, the keyboard, and what axe finds.
+"""Looks and use of reports: themes, narrow screens, print, languages, keyboard, and accessibility (axe).
 
-The pictures in `build/screenshots` are made here; they are for people to look at.
+These tests also write the pictures in `build/screenshots`, for people to look at.
 """
 
 import re
@@ -18,7 +18,7 @@ THEMES = ["light", pytest.param("dark", marks=pytest.mark.slow)]
 WIDE = {"width": 1400, "height": 1000}
 NARROW = {"width": 400, "height": 860}
 
-# Whether what lies behind the report is light, by its relative luminance.
+# True if the background of the report is light, by its relative luminance.
 _IS_LIGHT = """() => {
   const colours = [document.body, document.documentElement].map((element) => getComputedStyle(element).backgroundColor);
   const painted = colours.find((colour) => colour !== 'rgba(0, 0, 0, 0)');
@@ -33,7 +33,7 @@ def opened(visitor: Visitor, servers: Servers, report: str, **parameters: str) -
 
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("report", REPORTS)
-def test_nothing_for_axe_to_find(servers: Servers, visit: Visit, report: str, theme: str) -> None:
+def test_axe_finds_no_fault(servers: Servers, visit: Visit, report: str, theme: str) -> None:
     with visit(viewport=WIDE) as visitor:
         frame = opened(visitor, servers, report, theme=theme)
         assert visitor.axe(frame) == []
@@ -81,14 +81,14 @@ def test_a_holder_on_a_phone(servers: Servers, visit: Visit, report: str, parts:
             assert box["x"] + box["width"] <= row["x"] + row["width"]
 
 
-# Each table that is wider than its place, and whether the column that matters most is there.
+# Each table that is wider than its space, and whether its most important column is visible.
 _TOO_WIDE = """() => [...document.querySelectorAll('table')].filter((table) => table.offsetParent
   && table.offsetWidth > table.parentElement.clientWidth).map((table) => table.outerHTML.slice(0, 80))"""
 MATTERS_MOST = {"cap-table": "check", "cap-table-changes": "difference", "wallet-activity": "value"}
 
 
 @pytest.mark.parametrize("report", REPORTS)
-def test_columns_leave_before_any_is_cut(servers: Servers, visit: Visit, report: str) -> None:
+def test_columns_are_hidden_before_any_is_cut(servers: Servers, visit: Visit, report: str) -> None:
     with visit(viewport={"width": 1240, "height": 1000}) as visitor:
         frame = opened(visitor, servers, report)
         for width in (1240, 1100, 900, 700, 640):
@@ -114,7 +114,7 @@ def test_theme(servers: Servers, visit: Visit, theme: str, preference: str, is_d
 
 
 @pytest.mark.slow
-def test_numbers_as_the_language_writes_them(servers: Servers, visit: Visit) -> None:
+def test_numbers_follow_the_language(servers: Servers, visit: Visit) -> None:
     shown = {}
     for locale in ("en-US", "de-DE", "fr-FR", "ar-EG"):
         with visit(locale=locale) as visitor:
@@ -130,8 +130,8 @@ def test_numbers_as_the_language_writes_them(servers: Servers, visit: Visit) -> 
 
 
 @pytest.mark.parametrize("report", REPORTS)
-def test_paper(servers: Servers, visit: Visit, report: str) -> None:
-    """Printed, a report is white whatever the theme, whole, and without what cannot be pressed."""
+def test_print_is_white_complete_and_without_controls(servers: Servers, visit: Visit, report: str) -> None:
+    """In every theme, a printed report is white and complete, and has no buttons or fields."""
     with visit(viewport=WIDE) as visitor, servers.api.client() as client:
         link = client.get(f"/v1/reports/{report}", theme="dark", **REPORTS[report])
         frame = visitor.open(link["reportUrl"])
@@ -144,7 +144,7 @@ def test_paper(servers: Servers, visit: Visit, report: str) -> None:
         visitor.screenshot(f"{report}-print")
 
 
-# Ranks of the rows that paper shows, and what stands on every sheet.
+# Ranks of the printed rows, and the text on every sheet.
 _ON_PAPER = """() => ({
   ranks: [...document.querySelectorAll('.responsive tbody tr')].filter((row) => row.offsetParent)
     .map((row) => row.querySelector('.rank').textContent),
@@ -156,8 +156,8 @@ _ON_PAPER = """() => ({
 
 
 @pytest.mark.slow
-def test_paper_holds_the_whole_register(own_servers: Servers, visit: Visit) -> None:
-    """A printed register has every holder, below a head on each sheet, which says what it is of."""
+def test_print_has_the_whole_register(own_servers: Servers, visit: Visit) -> None:
+    """A printed register has every holder, and a heading with its token and moment on each sheet."""
     count = 5_000
     publish_register(own_servers.world, 2, count)
     with visit(viewport=WIDE) as visitor, own_servers.api.client() as client:
@@ -175,11 +175,11 @@ def test_paper_holds_the_whole_register(own_servers: Servers, visit: Visit) -> N
         assert count / 60 < sheets < count / 30
 
 
-def test_print_holds_the_rows_that_are_asked_for(servers: Servers, visit: Visit) -> None:
+def test_print_has_the_requested_rows(servers: Servers, visit: Visit) -> None:
     with visit(viewport=WIDE) as visitor, servers.api.client() as client:
         frame = visitor.open(client.get("/v1/reports/cap-table", tokenId=LUMEN_ID)["reportUrl"])
         table = Table(visitor, frame)
-        # Without a printer a browser never says that it is done.
+        # Without a printer a browser never reports the end of printing.
         frame.evaluate(
             "() => { window.print = () => { dispatchEvent(new Event('beforeprint'));"
             " window.printed = [...document.querySelectorAll('#table-paper .rank')].map((cell) => cell.textContent);"
@@ -191,7 +191,7 @@ def test_print_holds_the_rows_that_are_asked_for(servers: Servers, visit: Visit)
         assert frame.evaluate("printed") == [str(rank) for rank in range(1, 431)]
         assert frame.evaluate("told") == "1\N{EN DASH}430 of 430 holders"
         table.choose("#filter-reconciliation", "Adjusted")
-        # Printed by the browser's own command, paper says that there are more rows than it has.
+        # Printed by the browser's own command, the page notes that more rows exist.
         assert "One page of the rows" in str(frame.text_content("#paper-range"))
         frame.evaluate("delete window.printed")
         visitor.page.keyboard.press("Control+p")
@@ -200,7 +200,7 @@ def test_print_holds_the_rows_that_are_asked_for(servers: Servers, visit: Visit)
         assert f"{frame.evaluate('printed.length')} holders" == matching
 
 
-def test_by_keyboard_alone(servers: Servers, visit: Visit) -> None:
+def test_report_works_with_the_keyboard_alone(servers: Servers, visit: Visit) -> None:
     with visit() as visitor:
         frame = opened(visitor, servers, "cap-table")
         table, keyboard = Table(visitor, frame), visitor.page.keyboard
@@ -229,14 +229,14 @@ def test_by_keyboard_alone(servers: Servers, visit: Visit) -> None:
         reach("#page-next")
         table.act(lambda: keyboard.press("Space"))
         assert table.range().startswith("26-50")
-        # The focus stays where it was, so that the next page is one key away.
+        # The focus does not move, so the next page is one key away.
         assert frame.evaluate("document.activeElement.id") == "page-next"
         reach("#download", "Shift+Tab")
         with visitor.page.expect_download():
             keyboard.press("Enter")
 
 
-def test_charts_say_what_they_show(servers: Servers, visit: Visit) -> None:
+def test_charts_have_labels_and_data_tables(servers: Servers, visit: Visit) -> None:
     with visit() as visitor:
         frame = opened(visitor, servers, "cap-table")
         labels = [chart.get_attribute("aria-label") or "" for chart in frame.locator("[role=img]").all()]

@@ -1,4 +1,4 @@
-"""The wallet report in the browser, against the numbers of the JSON API."""
+"""The wallet report in the browser, compared with the numbers of the JSON API."""
 
 import csv
 import io
@@ -36,12 +36,12 @@ def client(servers: Servers) -> Iterator[ApiClient]:
 
 @pytest.fixture(scope="module")
 def activities(client: ApiClient) -> Activities:
-    """All activities as the JSON API has them, newest first."""
+    """All activities from the JSON API, newest first."""
     return walked(client.pages(f"{WALLET}/activities", limit=200))
 
 
 def effect(row: dict[str, Any], name: str) -> Decimal | None:
-    """A quantity or value with the sign that the direction gives it."""
+    """Return a quantity or value with the sign of its direction."""
     if row[name] is None:
         return None
     return -Decimal(row[name]) if row["direction"] == "Out" else Decimal(row[name])
@@ -74,7 +74,7 @@ def true(rows: Activities) -> list[tuple[Any, ...]]:
 
 
 def check_headline_numbers(frame: Frame, client: ApiClient, activities: Activities) -> None:
-    """Check that each tile and each holding shows its figure of the JSON API."""
+    """Check that each tile and each holding shows its figure from the JSON API."""
     wallet, balances = client.get(WALLET), client.get(f"{WALLET}/balances")
     tiles = {tile.locator("dt").inner_text(): tile.locator("dd .number") for tile in frame.locator(".kpi").all()}
     titles = {name: tile.get_attribute("title") or tile.inner_text() for name, tile in tiles.items()}
@@ -143,7 +143,7 @@ WORDS: dict[str, Callable[[dict[str, Any]], Any]] = {
 
 @pytest.mark.slow
 def test_every_sort(servers: Servers, visit: Visit, activities: Activities) -> None:
-    """Every activity is there once, in order; what has no value comes last in either direction."""
+    """Every activity appears once, in order; rows without a value come last in both directions."""
     by_hash = {(row["transactionHash"], row["type"]): row for row in activities}
     assert len(by_hash) == len(activities)
     with visit() as visitor:
@@ -217,7 +217,7 @@ def test_search_by_hash(servers: Servers, visit: Visit, activities: Activities) 
 
 
 def test_whole_download(servers: Servers, visit: Visit, activities: Activities) -> None:
-    """Every row, and no cell that a spreadsheet would run."""
+    """The download has every row, and no cell that a spreadsheet would evaluate."""
     with visit() as visitor:
         _, table = opened(visitor, servers)
         lines = list(csv.DictReader(io.StringIO(table.download())))
@@ -247,12 +247,12 @@ def test_linked_zoom(servers: Servers, visit: Visit, activities: Activities) -> 
 
 
 def shortened_symbol() -> str:
-    """The unpriced token's symbol, as far as the page tells it."""
+    """Return the unpriced token's symbol as shortened on the page."""
     return SPAM_SYMBOL[:8]
 
 
 def test_value_history(servers: Servers, visit: Visit, client: ApiClient) -> None:
-    """The chart's table has every day with every digit, and says which are not known or not whole."""
+    """The chart's table has every day with every digit, and marks unknown and incomplete values."""
     points = client.get(f"{WALLET}/value-history", interval="1d", **{"from": "2026-02-01", "to": "2026-11-21"})[
         "points"
     ]
@@ -274,7 +274,7 @@ def test_value_history(servers: Servers, visit: Visit, client: ApiClient) -> Non
         assert frame.locator("#value-partial").is_visible()
 
 
-def test_a_range_of_the_past(servers: Servers, visit: Visit, client: ApiClient) -> None:
+def test_report_of_a_past_range(servers: Servers, visit: Visit, client: ApiClient) -> None:
     asked = {"from": "2026-03-01", "to": "2026-04-01"}
     then = walked(client.pages(f"{WALLET}/activities", limit=200, **asked))
     with visit() as visitor:
@@ -283,20 +283,20 @@ def test_a_range_of_the_past(servers: Servers, visit: Visit, client: ApiClient) 
         assert shown(table) == true(then[:PAGE])
         assert "Past moment" in frame.inner_text("#moment")
         assert "0 reconciled" not in frame.inner_text("#strip")
-        # Its range has no gap, but what was held when it began may not be all; when that began, the range does not say.
+        # The range has no gap, but its opening holdings may be incomplete; it does not show since when.
         assert "does not reach the wallet's first block" in frame.inner_text("#incomplete")
         assert "2026" not in frame.inner_text("#incomplete")
         visitor.screenshot("wallet-activity-past")
 
 
-def test_missing_history_is_said_first(servers: Servers, visit: Visit) -> None:
+def test_missing_history_is_shown_first(servers: Servers, visit: Visit) -> None:
     with visit() as visitor:
         frame, _ = opened(visitor, servers)
         assert frame.locator("#content > *").first.get_attribute("id") == "incomplete"
         assert "Jun 1, 2026 \N{EN DASH} Jun 5, 2026" in frame.inner_text("#incomplete")
 
 
-def test_values_go_up_with_what_came_in_and_down_with_what_went_out(servers: Servers, visit: Visit) -> None:
+def test_flow_chart_shows_inflows_above_and_outflows_below_zero(servers: Servers, visit: Visit) -> None:
     with visit() as visitor:
         frame, _ = opened(visitor, servers)
         frame.click("[data-measure='value']")
@@ -306,7 +306,7 @@ def test_values_go_up_with_what_came_in_and_down_with_what_went_out(servers: Ser
         visitor.screenshot("wallet-activity-flows")
 
 
-def test_fees_are_told_with_their_transaction_or_apart(own_servers: Servers, visit: Visit) -> None:
+def test_fees_are_shown_with_their_transaction_or_separately(own_servers: Servers, visit: Visit) -> None:
     publish_folded_fees(own_servers.world, 2, 8)
     with own_servers.api.client("viewer") as client:
         everything = walked(client.pages(f"{WALLET}/activities", limit=200))
@@ -329,7 +329,7 @@ def test_fees_are_told_with_their_transaction_or_apart(own_servers: Servers, vis
         assert len(lines) == len(everything)
 
 
-def test_an_activity_on_a_phone_shows_its_token_and_whole_fee(own_servers: Servers, visit: Visit) -> None:
+def test_activity_on_a_phone_shows_its_token_and_full_fee(own_servers: Servers, visit: Visit) -> None:
     publish_folded_fees(own_servers.world, 2, 8)
     with visit(viewport={"width": 390, "height": 860}, has_touch=True, is_mobile=True) as visitor:
         frame, table = opened(visitor, own_servers)
@@ -345,14 +345,14 @@ def test_an_activity_on_a_phone_shows_its_token_and_whole_fee(own_servers: Serve
         assert frame.locator("#table-head").is_hidden()
 
 
-# Of each part that matches: whether it has room, and is in its row as a whole.
+# Of each matching element: whether it is fully visible inside its row.
 _INSIDE = """(parts) => [...document.querySelectorAll(`#table-body ${parts}`)].map((part) => {
   const box = part.getBoundingClientRect(), row = part.closest('tr').getBoundingClientRect();
   return box.width > 20 && box.left >= row.left && box.right <= row.right && box.bottom <= row.bottom;
 })"""
 
 
-def test_one_line_marks_rows_that_are_not_final(own_servers: Servers, visit: Visit) -> None:
+def test_line_separates_final_rows_from_others(own_servers: Servers, visit: Visit) -> None:
     rows = market_rows(own_servers.world)
     key = own_servers.world.subject_keys[TREASURY_ID]
     newest = sorted((row for row in rows["wallet_activities"] if row["subject_key"] == key), key=_place)[-3:]
@@ -380,7 +380,7 @@ def _place(row: dict[str, Any]) -> int:
     return int(row["block_number"])
 
 
-def test_charts_begin_where_values_and_activities_are(own_servers: Servers, visit: Visit) -> None:
+def test_charts_start_at_the_first_values_and_activities(own_servers: Servers, visit: Visit) -> None:
     rows = market_rows(own_servers.world)
     key = own_servers.world.subject_keys[TREASURY_ID]
     days = sorted((row for row in rows["wallet_value_days"] if row["subject_key"] == key), key=lambda row: row["day"])
@@ -394,7 +394,7 @@ def test_charts_begin_where_values_and_activities_are(own_servers: Servers, visi
         )
         assert "Nov 15, 2026 to Nov 20, 2026" in values
         assert "per week" in activities
-        # A range that both show is chosen all the same.
+        # A range within both charts can still be chosen.
         table.act(lambda: frame.click("[data-range='3M']"))
         ticks = frame.locator("#value-chart text").all_text_contents()
         assert any(tick.startswith("Sep") for tick in ticks)

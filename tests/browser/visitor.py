@@ -1,6 +1,6 @@
-"""Somebody who looks at a page with a report in it, and notes everything that should not happen.
+"""Visitors look at a page with a report, and record all problems.
 
-One visitor is one fresh profile of the browser: nothing is left of what another one saw.
+Each visitor is a fresh browser profile without traces of other visitors.
 """
 
 import re
@@ -24,7 +24,7 @@ document.addEventListener('securitypolicyviolation', (event) =>
   window.violations.push(`${event.violatedDirective} ${event.blockedURI} ${event.sourceFile}:${event.lineNumber}`));
 """
 
-# A browser may refuse storage to an embedded page altogether; then there is nothing in it.
+# A browser may refuse storage to an embedded page; then the storage is empty.
 _LEFT_BEHIND = """async () => {
   const stores = [
     () => Object.keys(localStorage),
@@ -45,7 +45,7 @@ class BrowserMissing(Exception):
 
 
 def launch(playwright: Playwright) -> Browser:
-    """Start Debian's headless Chromium, which resolves no name but that of this machine.
+    """Start Debian's headless Chromium, which resolves only the name of this machine.
 
     Raises:
         BrowserMissing: it is not installed.
@@ -58,11 +58,11 @@ def launch(playwright: Playwright) -> Browser:
 
 
 class Visitor:
-    """A fresh profile with one page; a context manager's `with visiting(...)` makes and closes it.
+    """A fresh profile with one page; `with visiting(...)` creates and closes it.
 
     Attributes:
         page: the customer's page.
-        paths: methods and paths that were asked for, of any host.
+        paths: methods and paths of all requests, to any host.
     """
 
     def __init__(self, page: Page) -> None:
@@ -75,12 +75,12 @@ class Visitor:
         page.context.on("request", self._note_request)
 
     def open(self, url: str, state: str = "ready") -> Frame:
-        """Go to a page and return the report in it once it has come to a state."""
+        """Go to a page and return its report once it has reached a state."""
         self.page.goto(url)
         return self.report(state)
 
     def report(self, state: str = "ready") -> Frame:
-        """Return the report, which is the page itself or in its frame, once it is in a state."""
+        """Return the report, the page itself or its frame, once it is in a state."""
         if "/embed/" in self.page.main_frame.url:
             return self.arrived(self.page.main_frame, state)
         return self.framed("iframe", state)
@@ -94,28 +94,28 @@ class Visitor:
         return self.arrived(frame, state)
 
     def arrived(self, frame: Frame, state: str) -> Frame:
-        """Wait until a report says that it is in a state, and return it."""
-        # A frame whose document has just been exchanged has no element yet.
+        """Wait until a report is in a state, and return it."""
+        # While its document is replaced, a frame has no element.
         frame.wait_for_function("(state) => document.documentElement?.dataset.state === state", arg=state)
         return frame
 
     @property
     def problems(self) -> list[str]:
-        """What should not happen: errors in the console, refused resources, requests to other hosts, anything left in
-        the profile. A test that provokes one says so by `forgive`."""
+        """Return all problems: console errors, refused resources, requests to other hosts, data left in the
+        profile. A test that provokes a problem calls `forgive`."""
         return [noted for noted in self._noted if not any(re.search(pattern, noted) for pattern in self._forgiven)]
 
     def forgive(self, pattern: str) -> None:
-        """Expect messages of the console that match: wait for the first, and count none of the visit as a problem.
+        """Wait for a console message that matches, and ignore all matching ones as problems.
 
-        The console speaks after the page does, and a page that asks for two things at once is refused twice.
+        The console follows after the page, and a page with two concurrent requests is refused twice.
         """
         while not any(re.search(pattern, noted) for noted in self._noted):
             self.page.context.wait_for_event("console")
         self._forgiven.append(pattern)
 
     def axe(self, frame: Frame) -> list[str]:
-        """Return what axe finds wrong with a report: a line for each element, with the rule that it breaks."""
+        """Return axe's findings in a report: a line for each element, with the violated rule."""
         if not _AXE.is_file():
             raise BrowserMissing(f"{_AXE} is missing: run `make install`")
         frame.evaluate(_AXE.read_text(encoding="utf-8"))
@@ -125,18 +125,18 @@ class Visitor:
         ]
 
     def screenshot(self, name: str) -> None:
-        """Keep a picture of the whole page as build output."""
+        """Save a picture of the whole page as build output."""
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)
         size = self.page.viewport_size
         assert size is not None
-        # As high as the page: of a frame, nothing below the window's edge is painted.
+        # As high as the page: a frame is not painted below the window's edge.
         height = self.page.evaluate("document.documentElement.scrollHeight")
         self.page.set_viewport_size({"width": size["width"], "height": max(height, size["height"])})
         self.page.screenshot(path=SCREENSHOTS / f"{name}.png")
         self.page.set_viewport_size(size)
 
     def note_left_behind(self) -> None:
-        """Add to the problems what refused resources and storage the open documents tell of."""
+        """Add refused resources and stored data of the open documents to the problems."""
         for frame in self.page.frames:
             if not frame.url.startswith("http"):
                 continue
@@ -157,10 +157,10 @@ class Visitor:
 
 @contextmanager
 def visiting(browser: Browser, **options: Any) -> Iterator[Visitor]:
-    """Make a visitor; `options` are those of a browser context, such as locale, color_scheme and viewport."""
+    """Yield a visitor; `options` are those of a browser context, such as locale, color_scheme and viewport."""
     settings = {"viewport": {"width": 1400, "height": 1000}, "locale": "en-US", "reduced_motion": "reduce", **options}
     context = browser.new_context(**settings)
-    # The test's own timeout ends a wait: the machine may have other work.
+    # Only the test's own timeout ends a wait, since the machine may be busy.
     context.set_default_timeout(0)
     context.add_init_script(_WATCH)
     visitor = Visitor(context.new_page())

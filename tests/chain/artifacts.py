@@ -12,7 +12,7 @@ ARTIFACTS_FILE = Path(__file__).parent / "artifacts.json"
 
 @dataclass(frozen=True)
 class Artifact:
-    """One compiled contract: `bytecode` deploys it, `runtime` is what then stands at its address (0x text both)."""
+    """One compiled contract: `bytecode` deploys it, `runtime` is its deployed code; both as 0x text."""
 
     abi: list[dict[str, Any]]
     bytecode: str

@@ -1,6 +1,6 @@
 """Compiles the contracts of this folder: `python -m tests.chain.compile` writes artifacts.json.
 
-The result is committed, so that running a chain needs no compiler; a test compiles again and compares.
+The result is committed, so that chains need no compiler; a test compiles the contracts again and compares.
 """
 
 import json

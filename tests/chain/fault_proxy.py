@@ -1,6 +1,6 @@
-"""An HTTP proxy before a node that fails in the ways providers do, over real sockets.
+"""An HTTP proxy in front of a node with the faults of real providers, over real sockets.
 
-Which faults, how often and for which methods is switched while it runs. It records what was asked.
+Faults, their number and their methods can be changed while it runs. The proxy records all requests.
 """
 
 import json
@@ -21,11 +21,11 @@ _HEADERS = ("eth_blockNumber", "eth_getBlockByNumber")
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """What every fault has.
+    """Base class of faults.
 
     Args:
-        times: how many requests (for faults of single calls: calls) it spoils; None: until cleared.
-        methods: JSON-RPC methods it spoils; empty: all.
+        times: number of spoiled requests (for faults of single calls: calls); None: until cleared.
+        methods: spoiled JSON-RPC methods; empty: all.
     """
 
     times: int | None = None
@@ -35,16 +35,16 @@ class Fault:
     """Methods that the kind of fault is about, whatever `methods` says; empty: all."""
 
     def concerns(self, methods: Collection[str]) -> bool:
-        """Whether the fault could spoil a call of one of the methods."""
+        """Return whether the fault could spoil a call of one of the methods."""
         return any(all(not some or method in some for some in (self.methods, self.concerned)) for method in methods)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RequestFault(Fault):
-    """A fault of a whole HTTP request, a batch or not; the others are of single calls.
+    """A fault of a whole HTTP request, which may be a batch; other faults spoil single calls.
 
     Args:
-        when: says of a request's calls whether it spoils this one; default: every one.
+        when: decides by a request's calls whether to spoil it; default: every request.
     """
 
     when: Callable[[Sequence[dict[str, Any]]], bool] = lambda calls: True
@@ -80,21 +80,21 @@ class GarbageFault(RequestFault):
 
 @dataclass(frozen=True, kw_only=True)
 class ActionFault(RequestFault):
-    """The true answer, after something was done: a chain that moves while it is read."""
+    """The true answer, after an action such as a reorganisation: the chain moves while it is read."""
 
     action: Callable[[], object]
 
 
 @dataclass(frozen=True, kw_only=True)
 class HostileFault(RequestFault):
-    """An answer that is meant to harm: one of `tests.chain.hostile_answers`, made of the request's calls."""
+    """A harmful answer: one of `tests.chain.hostile_answers`, computed from the request's calls."""
 
     answer: Callable[[Sequence[dict[str, Any]]], Reply]
 
 
 @dataclass(frozen=True, kw_only=True)
 class RpcFault(Fault):
-    """A JSON-RPC error inside a 200; `when` says of a call's parameters whether it is spoilt, by default all are."""
+    """A JSON-RPC error inside a 200; `when` decides by a call's parameters whether to spoil it; default: every call."""
 
     code: int
     message: str
@@ -125,7 +125,7 @@ class ResultFault(Fault):
 
 @dataclass(frozen=True, kw_only=True)
 class StaleFault(Fault):
-    """A node behind the others: its head is `blocks` blocks before the true one."""
+    """A stale node: its head is `blocks` blocks before the true one."""
 
     concerned = _HEADERS
 
@@ -134,7 +134,7 @@ class StaleFault(Fault):
 
 @dataclass(frozen=True, kw_only=True)
 class LostLogsFault(Fault):
-    """eth_getLogs leaves the last `logs` logs out of an answer that has any."""
+    """eth_getLogs omits the last `logs` logs of each answer that has any."""
 
     concerned = _LOGS
 
@@ -143,14 +143,14 @@ class LostLogsFault(Fault):
 
 @dataclass(frozen=True, kw_only=True)
 class ResultSwap(Fault):
-    """Another result in the place of the true one, for example a chain id."""
+    """A fixed result instead of the true one, for example a chain id."""
 
     result: Any
 
 
 @dataclass(frozen=True, kw_only=True)
 class LieFault(Fault):
-    """The result that `tell` makes of the call's parameters and the true result."""
+    """A false result, computed by `tell` from the call's parameters and the true result."""
 
     tell: Callable[[list[Any], Any], Any]
 
@@ -183,31 +183,31 @@ class FaultProxy(LoopbackServer):
         self.calls: list[tuple[str, list[Any]]] = []
 
     def inject(self, *faults: Fault) -> None:
-        """Switch faults on, beside those that are on; where several fit, the one switched on first acts."""
+        """Add faults; if several fit, the first one acts."""
         with self._lock:
             self._armed.extend(_Armed(fault) for fault in faults)
 
     def withdraw(self, fault: Fault) -> None:
-        """Switch one fault off, if it is still on."""
+        """Remove one fault if it is still active."""
         with self._lock:
             self._armed = [armed for armed in self._armed if armed.fault is not fault]
 
     def clear(self) -> None:
-        """Switch every fault off."""
+        """Remove all faults."""
         with self._lock:
             self._armed.clear()
 
     def pending(self) -> int:
-        """Return how many faults are still on: one with `times` goes off once it has acted so often."""
+        """Return the number of active faults; one with `times` ends after this number of uses."""
         return len(self.faults())
 
     def faults(self) -> list[Fault]:
-        """Return the faults that are still on."""
+        """Return the active faults."""
         with self._lock:
             return [armed.fault for armed in self._armed]
 
     def count(self, method: str) -> int:
-        """Return how many calls of a method came, also those spoiled."""
+        """Return the number of calls of a method, including spoiled ones."""
         with self._lock:
             return sum(1 for name, _ in self.calls if name == method)
 
@@ -217,7 +217,7 @@ class FaultProxy(LoopbackServer):
         self._http.clear()
 
     def answer(self, body: bytes) -> Reply:
-        """Pass one request on, or spoil it."""
+        """Forward one request, or spoil it."""
         request = json.loads(body)
         calls = request if isinstance(request, list) else [request]
         methods = [call["method"] for call in calls]
@@ -244,7 +244,7 @@ class FaultProxy(LoopbackServer):
     def _take(
         self, kind: type[_AnyFault], methods: Collection[str], fits: Callable[[_AnyFault], bool] = lambda fault: True
     ) -> _AnyFault | None:
-        """Use up the first fault of a kind that is on, concerns one of the methods, and fits."""
+        """Use the first active fault of a kind that concerns one of the methods and fits."""
         with self._lock:
             for armed in self._armed:
                 fault = armed.fault

@@ -1,6 +1,6 @@
-"""Price feeds on a world's chain, and what they were told to answer.
+"""Price feeds on a world's chain with scripted answers.
 
-The other road to the prices that tests and the demo compare with: nothing here knows what the service reads.
+Tests and the demo compare the service's prices with these scripts, which do not use the service's code.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,9 +18,9 @@ _PHASE = 2**64
 
 @dataclass
 class ScriptedFeed:
-    """A deployed feed: `address` is the one to configure, `aggregators` what is behind it, one for each phase.
+    """A deployed feed: `address` is the one to configure; `aggregators` are the contracts behind it, one per phase.
 
-    `prices` holds what was answered, by the second of its `updatedAt`.
+    `prices` has the answers by `updatedAt` in Unix seconds.
     """
 
     world: World
@@ -32,7 +32,7 @@ class ScriptedFeed:
     prices: dict[int, Decimal] = field(default_factory=dict)
 
     def answer(self, price: str | Decimal, updated_at: int | None = None) -> int:
-        """Put the next round in line for the next block; without a time, the one of a block mined now.
+        """Queue the next round for the next block; default time: that of a block mined now.
 
         Returns:
             Its `updatedAt`, Unix seconds.
@@ -40,7 +40,7 @@ class ScriptedFeed:
         return self.answer_many({self._next_time() if updated_at is None else updated_at: price})
 
     def answer_many(self, path: Mapping[int, str | Decimal]) -> int:
-        """Put rounds in line, in the order of the mapping: `updatedAt` in Unix seconds, and the price.
+        """Queue rounds in the order of the mapping from `updatedAt` in Unix seconds to price.
 
         Returns:
             The last one's `updatedAt`.
@@ -54,17 +54,17 @@ class ScriptedFeed:
         return times[-1]
 
     def write_round(self, round_id: int, answer: int, updated_at: int, answered_in: int | None = None) -> None:
-        """Put a round in line as it is given, by the present aggregator's own ids; `prices` does not learn of it."""
+        """Queue a raw round with the current aggregator's own ids; `prices` does not include it."""
         self._submit("write_round", round_id, answer, updated_at, round_id if answered_in is None else answered_in)
 
     def begin_phase(self) -> None:
-        """Deploy another aggregator and let the feed answer with it."""
+        """Deploy another aggregator and switch the feed to it."""
         aggregator = _deploy_aggregator(self.world, self.base, self.quote, self.decimals)
         self.aggregators.append(aggregator)
         self.world.submit(self.world.deployer, self.address, call_data("FeedProxy", "begin_phase", aggregator))
 
     def at(self, instant: datetime) -> Decimal | None:
-        """Return the price in force at an instant, by what was answered; None before the first."""
+        """Return the scripted price in force at an instant; None before the first answer."""
         reached = [second for second in self.prices if second <= instant.timestamp()]
         return self.prices[max(reached)] if reached else None
 
@@ -94,7 +94,7 @@ def deploy_feed(
 
 
 def price_path(prices: Sequence[str], first: datetime, step_seconds: int) -> dict[int, str]:
-    """Return a path of prices at equal steps of time, as `answer_many` takes it."""
+    """Return a path of prices at equal steps of time for `answer_many`."""
     start = int(first.astimezone(UTC).timestamp())
     return {start + step_seconds * number: price for number, price in enumerate(prices)}
 

@@ -1,6 +1,6 @@
-"""Answers of a hostile node: some never end, others are small on the wire and large once read.
+"""Answers of a hostile node: some never end, others are small on the wire and large when decoded.
 
-Each takes a request's calls and returns a reply, so that a scripted node and a fault proxy can both give it.
+Each function takes a request's calls and returns a reply for a scripted node or a fault proxy.
 """
 
 import gzip

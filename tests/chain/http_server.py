@@ -1,6 +1,6 @@
-"""A small threaded HTTP server on loopback, the base of what stands in for a node or before one.
+"""A small threaded HTTP server on loopback, the base class of stand-in nodes and of proxies.
 
-Sockets and framing only; what is answered is the subclasses' matter.
+It handles sockets and framing; subclasses provide the answers.
 """
 
 import socket
@@ -21,7 +21,7 @@ class Reply:
     """A reply of the server: sent after `delay_seconds` or when the server stops, and cut off after `cut_after` bytes.
 
     A reply that is cut off closes the connection. `stream` replaces all other fields: it yields the
-    bytes of the whole exchange, with its header, until the client or the server goes away.
+    bytes of the whole reply, including headers, until the client disconnects or the server stops.
     """
 
     body: bytes = b""
@@ -44,10 +44,10 @@ class LoopbackServer(ABC):
 
     @abstractmethod
     def answer(self, body: bytes) -> Reply:
-        """Answer one POST request; called from many threads at once."""
+        """Answer one POST request; called from many threads concurrently."""
 
     def answer_get(self, target: str) -> Reply:
-        """Answer one GET request, of path and query; called from many threads at once."""
+        """Answer one GET request with path and query; called from many threads concurrently."""
         return Reply(status=404)
 
     def start(self) -> None:
@@ -58,7 +58,7 @@ class LoopbackServer(ABC):
         self._thread.start()
 
     def stop(self) -> None:
-        """Close the port and every connection; nothing happens when it is not serving."""
+        """Close the port and every connection; do nothing if the server is not running."""
         if self._server is None or self._thread is None:
             return
         self.stopping.set()
@@ -109,7 +109,7 @@ class _Server(ThreadingHTTPServer):
         self.server_close()
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that goes away is nothing to print; other errors are."""
+        """Print errors, except those of clients that disconnect."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)  # type: ignore[arg-type]
 

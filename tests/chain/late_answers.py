@@ -1,4 +1,4 @@
-"""Answers that come too late: the server says which ones do, so that no clock decides it."""
+"""Late answers: the server decides which answers time out, independently of any clock."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ LATE = http_server.Reply(status=598)
 
 @contextmanager
 def late_answers_time_out() -> Iterator[None]:
-    """Have every transport report a time-out of reading in place of an answer that is `LATE`."""
+    """Make every transport report a read timeout instead of an answer with the status `LATE`."""
     send = Transport.send
 
     def send_or_time_out(transport: Transport, *arguments: Any) -> Reply:

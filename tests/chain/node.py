@@ -1,6 +1,6 @@
-"""A real EVM node (anvil) on a free loopback port, mining only when told to.
+"""A real EVM node (anvil) on a free loopback port that only mines on request.
 
-The process and plain JSON-RPC. Contracts, wallets and transfers are in `world`.
+The module has the process and plain JSON-RPC. Contracts, wallets and transfers are in `world`.
 """
 
 import itertools
@@ -35,7 +35,7 @@ def anvil_binary() -> Path:
     """Return the node's native binary from node_modules.
 
     Raises:
-        NodeError: it is not installed; says how to install it.
+        NodeError: it is not installed; the message says how to install it.
     """
     machine = platform.machine().lower()
     package = f"anvil-{platform.system().lower()}-{_MACHINES.get(machine, machine)}"
@@ -46,17 +46,17 @@ def anvil_binary() -> Path:
 
 
 class AnvilNode:
-    """A running node; a context manager that stops it for certain.
+    """A running node; a context manager that always stops it.
 
-    Unlocked for every sender: a transaction may come from any address. Blocks are mined by `mine` alone, in the order
-    in which the transactions were sent. The states of some 3,600 blocks stay readable.
+    Every sender is unlocked: a transaction may come from any address. Only `mine` makes blocks, with transactions in
+    the order of sending. The states of some 3,600 blocks stay readable.
 
     Args:
-        chain_id: what eth_chainId answers.
+        chain_id: answer of eth_chainId.
         genesis_time: timestamp of block 0, Unix seconds; default: now.
         gas_limit: of a block; the default has room for 50 million Transfer events.
         hardfork: name as anvil spells it.
-        base_fee: wei per gas, of the first block. Zero keeps every balance a matter of transfers alone.
+        base_fee: wei per gas in the first block; zero means that only transfers change balances.
         port: to listen on; default: a free one.
     """
 
@@ -101,7 +101,7 @@ class AnvilNode:
         """Start the binary and wait until it answers.
 
         Raises:
-            NodeError: it ended or did not answer in time; holds what it printed.
+            NodeError: it ended or did not answer in time; the message contains its output.
         """
         binary = anvil_binary()
         self._folder = tempfile.TemporaryDirectory(prefix="anvil-")
@@ -134,7 +134,7 @@ class AnvilNode:
                 time.sleep(0.02)
 
     def stop(self) -> None:
-        """End the process and wait for it; nothing happens when it is not running."""
+        """End the process and wait for it; do nothing if it is not running."""
         if self._http is not None:
             self._http.close()
             self._http = None

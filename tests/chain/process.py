@@ -1,6 +1,6 @@
 """Child processes that never outlive the process that started them.
 
-Starting, stopping and cleaning up, for the node and for what the demo starts. Not what those processes are.
+Helpers to start, stop and clean up processes of the node and the demo; not specific to any of them.
 """
 
 import ctypes
@@ -18,16 +18,16 @@ _FIRST_OUTGOING_PORT = 32_768
 
 
 def tied_to_parent(command: Sequence[str], signal_name: str = "KILL") -> list[str]:
-    """Prefix a command so that the kernel signals it when its parent dies, however the parent dies.
+    """Prefix a command so that the kernel signals it when its parent dies for any reason.
 
-    The parent is the thread that starts the child: start it from one that lives on. By a program and not by a
-    `preexec_fn`, which is not safe once there are threads.
+    The parent is the thread that starts the child, so this thread must stay alive. The prefix is a program because
+    `preexec_fn` is not safe with threads.
     """
     return ["setpriv", "--pdeathsig", signal_name, "--", *command]
 
 
 def adopt_orphans() -> None:
-    """Become the parent of descendants whose own parent dies, so that `stop_descendants` finds them."""
+    """Become the parent of orphaned descendants, so that `stop_descendants` finds them."""
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 

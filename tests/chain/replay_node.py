@@ -1,8 +1,8 @@
-"""A node that has a few real mainnet blocks and nothing else, served over a loopback socket.
+"""A node with only a few real mainnet blocks, served over a loopback socket.
 
-It answers from recorded blocks and receipts. Blocks in between exist as empty headers that fit: hashes and parent
-hashes agree, timestamps rise in a line between the real ones. It has no state: balances are unknown to it, and of
-contracts only what is certain is told.
+It answers from recorded blocks and receipts. Blocks in between are consistent empty headers: hashes and parent hashes
+agree, timestamps rise linearly between the real ones. It has no state: it knows no balances, and only answers calls to
+contracts with known results.
 """
 
 import bisect
@@ -39,7 +39,7 @@ class _RpcError(Exception):
 class ReplayNode(LoopbackServer):
     """Ethereum mainnet (chain id 1) up to the last recorded block or a little further.
 
-    Its newest block is latest, safe and finalized at once.
+    Its newest block is also the safe and the finalized one.
 
     Args:
         folder: holds blocks.jsonl and receipts.jsonl: answers of eth_getBlockByNumber(n, true) and
@@ -190,7 +190,7 @@ class ReplayNode(LoopbackServer):
 
 
 def _has_topics(topics: list[str], criteria: list[Any]) -> bool:
-    """Whether a log's topics fit: each criterion is null (any), one topic, or a list of which one must fit."""
+    """Return whether a log's topics match: each criterion is null (any), one topic, or a list of alternatives."""
     if len(topics) < len(criteria):
         return False
     return all(

@@ -1,6 +1,6 @@
-"""A JSON-RPC node whose chain and faults a test writes down, over a real loopback socket.
+"""A JSON-RPC node with a chain and faults scripted by the test, over a real loopback socket.
 
-For behaviour of providers that a real node does not show; what a chain does is tested against a real node.
+It is for behaviour of providers that a real node does not show. Behaviour of chains is tested with a real node.
 """
 
 import json
@@ -16,7 +16,7 @@ TRANSFER_TOPIC = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523
 
 Json: TypeAlias = Any
 Handler: TypeAlias = Callable[[list[Json]], Json]
-# A request's fault: an answer of its own, or a change of the true one.
+# A request's fault: a different answer, or a change of the true one.
 Fault: TypeAlias = Reply | Callable[[Reply], Reply]
 # Raises NodeError where a range of logs (first block, last block, number of logs in it) is too wide.
 RangeLimit: TypeAlias = Callable[[int, int, int], None]
@@ -120,7 +120,7 @@ class ScriptedNode(LoopbackServer):
         elif self.batch_limit is not None and len(asked) > self.batch_limit:
             answered = error(-32600, f"Batch of more than {self.batch_limit} requests are not allowed")
         else:
-            # Backwards: the order of a batch's answers means nothing.
+            # Reversed: clients must not rely on the order of a batch's answers.
             answered = [self._answer(call) for call in reversed(asked)]
         reply = Reply(json.dumps(answered).encode())
         return fault(reply) if fault else reply
@@ -201,7 +201,7 @@ def slow(seconds: float) -> Callable[[Reply], Reply]:
 
 
 def with_ids(change: Callable[[list[Json]], list[Json]]) -> Callable[[Reply], Reply]:
-    """The true answers under changed ids: `change` gets those of the reply, in its order."""
+    """Return a fault: true answers with changed ids; `change` gets the reply's ids in order."""
 
     def spoil(reply: Reply) -> Reply:
         answered = json.loads(reply.body)

@@ -1,4 +1,4 @@
-"""The contracts: what is committed is what the sources compile to, and each behaves as its tests' subjects need."""
+"""The test contracts: committed artifacts equal the compiled sources, and each contract behaves as tests need it."""
 
 import pytest
 from eth_abi.abi import decode, encode
@@ -19,7 +19,7 @@ def movements(world: World, first: int, last: int) -> list[tuple[str, str, int]]
     ]
 
 
-def test_artifacts_are_what_the_sources_compile_to() -> None:
+def test_artifacts_equal_the_compiled_sources() -> None:
     assert ARTIFACTS_FILE.read_text(encoding="utf-8") == compile_contracts()
 
 
@@ -28,7 +28,7 @@ def test_every_source_has_an_artifact() -> None:
         assert artifact(source.stem).bytecode.startswith("0x")
 
 
-def test_token_says_what_it_was_deployed_with(world: World) -> None:
+def test_token_returns_its_deployed_properties(world: World) -> None:
     token = world.deploy_token("GOLD", 7, name="Gold coin", supply=12_345)
     assert world.call("TestToken", token.address, "symbol") == "GOLD"
     assert world.call("TestToken", token.address, "name") == "Gold coin"
@@ -56,7 +56,7 @@ def test_mint_and_burn_move_the_supply_and_silent_mint_only_balances(world: Worl
     assert world.total_supply(token, block) == 130
 
 
-def test_the_largest_amount_moves_whole(world: World) -> None:
+def test_the_largest_amount_is_transferred_exactly(world: World) -> None:
     token = world.deploy_token("MAX", 77, supply=MAX_UINT256)
     world.transfer(token, world.deployer, ALICE, MAX_UINT256)
     block = world.mine()
@@ -83,7 +83,7 @@ def test_bytes32_token_answers_words_and_returns_nothing(world: World) -> None:
     assert world.balance_of(token, ALICE, world.mine()) == 3
 
 
-def test_token_without_decimals_reverts_where_it_says_nothing(world: World) -> None:
+def test_token_without_decimals_reverts_on_missing_functions(world: World) -> None:
     address = world.deploy("NoDecimalsToken", 1_000)
     for selector in ("0x313ce567", "0x95d89b41", "0x06fdde03"):
         with pytest.raises(NodeError, match="revert"):
@@ -102,7 +102,7 @@ def test_nft_has_the_first_topic_of_a_transfer_and_four_topics(world: World) -> 
     assert supported == [True, False]
 
 
-def test_multi_token_says_its_standard_and_has_no_transfer_event(world: World) -> None:
+def test_multi_token_declares_its_standard_and_has_no_transfer_event(world: World) -> None:
     address = world.deploy("Multi1155")
     world.submit(world.deployer, address, call_data("Multi1155", "mint", ALICE, 1, 10))
     block = world.mine()
@@ -158,7 +158,7 @@ def test_splitter_pays_inside_a_transaction_and_undoes_a_failed_attempt(world: W
     assert world.node.rpc("eth_getTransactionReceipt", [transaction])["status"] == "0x1"
 
 
-def test_fee_that_no_event_tells_of_goes_to_the_sink_or_out_of_the_supply(world: World) -> None:
+def test_fee_without_an_event_goes_to_the_sink_or_out_of_the_supply(world: World) -> None:
     for sink, supply in ((CAROL, 10**11), (ZERO_ADDRESS, 10**11 - 30)):
         token = world.deploy_strange_token("FeeToken", "FEE", 2, 300, sink)
         world.transfer(token, world.deployer, ALICE, 1_000)
@@ -191,7 +191,7 @@ def native_of(world: World, block: int, *holders: str) -> list[int]:
 
 
 def traced_values(world: World, block: int) -> list[tuple[str, str, int, bool]]:
-    """Kind, receiver, value and whether it failed itself, of every trace below a transaction that shows value."""
+    """Return kind, receiver, value and own failure of every trace with value below a transaction."""
     return [
         (
             trace["action"].get("callType", trace["type"]),
@@ -206,7 +206,7 @@ def traced_values(world: World, block: int) -> list[tuple[str, str, int, bool]]:
 
 @pytest.fixture
 def payer(world: World) -> str:
-    """A NestedPayer in a world where Bob and Carol have nothing."""
+    """A NestedPayer in a world in which Bob and Carol have no balance."""
     for receiver in (BOB, CAROL):
         world.node.set_balance(receiver, 0)
     return world.deploy("NestedPayer")
@@ -219,11 +219,11 @@ def test_payment_passes_through_nested_calls(world: World, payer: str) -> None:
     assert traced_values(world, block) == [("call", payer, 500, False)] * 3 + [("call", BOB, 500, False)]
 
 
-def test_caught_revert_undoes_payments_whose_own_calls_went_well(world: World, payer: str) -> None:
+def test_caught_revert_undoes_its_successful_inner_payments(world: World, payer: str) -> None:
     world.submit(ALICE, payer, call_data("NestedPayer", "pay_one_of_two", BOB, CAROL, 1), value=901)
     block = world.mine()
     assert native_of(world, block, BOB, CAROL, payer) == [0, 451, 450]
-    # What was undone is marked on the call that failed, and not on those inside it.
+    # The trace marks the failed call, but not the undone calls inside it.
     assert ("call", BOB, 450, False) in traced_values(world, block)
     assert ("call", payer, 450, True) in traced_values(world, block)
 
@@ -250,7 +250,7 @@ def test_delegated_call_shows_value_that_it_does_not_move(world: World, payer: s
     assert traced_values(world, block) == [("delegatecall", library, 300, False), ("call", CAROL, 300, False)]
 
 
-def test_contract_is_created_with_value_where_the_salt_says(world: World, payer: str) -> None:
+def test_contract_is_created_with_value_at_the_address_of_its_salt(world: World, payer: str) -> None:
     template = world.deploy("Destructible")
     salt = (7).to_bytes(32)
     address = world.call("NestedPayer", payer, "create_with_value", template, salt).lower()
@@ -260,7 +260,7 @@ def test_contract_is_created_with_value_where_the_salt_says(world: World, payer:
     assert traced_values(world, block) == [("create", address, 40, False)]
 
 
-def test_destroyed_contract_leaves_what_it_has_to_somebody(world: World) -> None:
+def test_destroyed_contract_pays_its_balance_to_the_beneficiary(world: World) -> None:
     world.node.set_balance(BOB, 5)
     address = world.deploy("Destructible")
     world.submit(ALICE, address, value=60)

@@ -1,4 +1,4 @@
-"""The proxy: each fault looks from outside as the thing it plays, and honest calls pass unchanged."""
+"""The proxy: each fault looks to clients like the real one, and honest calls pass unchanged."""
 
 import json
 from collections.abc import Iterator
@@ -61,7 +61,7 @@ def test_honest_calls_and_batches_pass(client: urllib3.PoolManager, proxy: Fault
     assert world.node.head() == 6
 
 
-def test_rate_limit_acts_as_often_as_told(client: urllib3.PoolManager, proxy: FaultProxy) -> None:
+def test_rate_limit_acts_the_given_number_of_times(client: urllib3.PoolManager, proxy: FaultProxy) -> None:
     proxy.inject(HttpFault(status=429, retry_after="2", times=2))
     answers = [send(client, proxy, call("eth_blockNumber")) for _ in range(3)]
     assert [answer.status for answer in answers] == [429, 429, 200]

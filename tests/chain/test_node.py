@@ -1,4 +1,4 @@
-"""The node: it mines when told, remembers, goes back, and never outlives its user."""
+"""The node: it mines on request, keeps old states, reverts to snapshots, and never outlives its parent."""
 
 import json
 import os
@@ -24,13 +24,13 @@ def test_options_are_in_force() -> None:
         assert int(block["baseFeePerGas"], 16) == 7
 
 
-def test_blocks_come_only_when_mined_and_at_the_time_told(node: AnvilNode) -> None:
+def test_blocks_come_only_when_mined_and_at_the_given_time(node: AnvilNode) -> None:
     node.rpc("eth_sendTransaction", [{"from": "0x" + "1" * 40, "to": "0x" + "2" * 40, "gasPrice": "0x0"}])
     assert (node.rpc("anvil_getAutomine"), node.rpc("anvil_getIntervalMining")) == (False, None)
     assert node.head() == 0
     assert node.mine(GENESIS_TIME + 100) == 1
     assert len(node.rpc("eth_getBlockByNumber", ["0x1", False])["transactions"]) == 1
-    # The node's own clock is of no account.
+    # The node's own clock does not matter.
     node.rpc("evm_increaseTime", [3600])
     assert node.mine_empty(5, 12) == 6
     assert [node.block_time(number) - GENESIS_TIME for number in (1, 2, 6)] == [100, 112, 160]

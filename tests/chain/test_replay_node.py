@@ -1,4 +1,4 @@
-"""The replay node: it gives exactly the recorded transfers, as a node would, and owns up to what it cannot know."""
+"""The replay node: it returns exactly the recorded transfers, and errors for unknown state."""
 
 import csv
 import json
@@ -113,7 +113,7 @@ def test_blocks_in_between_fit_into_one_chain(rpc: Client, node: ReplayNode) -> 
             assert block["parentHash"] == blocks[number - 1]["hash"]
 
 
-def test_what_it_cannot_know_is_an_error(rpc: Client) -> None:
+def test_unknown_state_is_an_error(rpc: Client) -> None:
     assert rpc("eth_chainId") == "0x1"
     assert int(rpc("eth_call", {"to": WETH, "data": "0x313ce567"}, "latest"), 16) == 18
     assert bytes.fromhex(rpc("eth_call", {"to": WETH, "data": "0x95d89b41"}, "latest")[130:])[:4] == b"WETH"

@@ -48,7 +48,7 @@ def test_traffic_has_every_kind_and_several_transactions_in_a_block(node: AnvilN
     assert 1 <= statuses["0x0"] <= 40
 
 
-def test_logs_add_up_to_the_balances_the_node_tells(node: AnvilNode) -> None:
+def test_logs_add_up_to_the_nodes_balances(node: AnvilNode) -> None:
     world, tokens, made = make_traffic(node, seed=2)
     for token in tokens:
         balances: dict[str, int] = defaultdict(int)
@@ -61,7 +61,7 @@ def test_logs_add_up_to_the_balances_the_node_tells(node: AnvilNode) -> None:
         assert sum(balances.values()) == supply
 
 
-def test_block_times_follow_and_never_stand_still(node: AnvilNode) -> None:
+def test_block_times_always_increase(node: AnvilNode) -> None:
     world = World(node, block_seconds=5)
     first = world.mine()
     later = world.mine(GENESIS_TIME + 1_000)

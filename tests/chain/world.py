@@ -1,6 +1,6 @@
-"""Contracts, wallets and transfers on a running node, and the node's own word on every balance.
+"""Contracts, wallets and transfers on a running node, and the node's own balances.
 
-The other road to the numbers that tests and the demo compare with: nothing here knows what the service computes.
+Tests and the demo compare the service's numbers with these, which do not use the service's code.
 """
 
 import random
@@ -30,7 +30,7 @@ _EMIT_GAS = 40_000
 
 @dataclass(frozen=True)
 class Token:
-    """A deployed token: lower-case address, the name of its source file, and what it was deployed with."""
+    """A deployed token: lower-case address, name of its source file, symbol and decimals."""
 
     address: str
     contract: str
@@ -74,14 +74,14 @@ def call_data(contract: str, function: str, *arguments: Any) -> str:
 class World:
     """Wallets and contracts of one chain, and random but repeatable traffic among them.
 
-    Transactions wait until `mine` sends them, together, and makes the block.
+    Transactions are queued until `mine` sends them and makes a block.
 
     Args:
-        node: a running node; the chain goes on from its head.
-        seed: of everything random here.
+        node: a running node; the chain continues from its head.
+        seed: seed of all random choices.
         wallet_count: number of wallets, with 1,000 native coins each.
-        block_seconds: between blocks, when `mine` is not told a time.
-        gas_price: wei per gas that every transaction pays.
+        block_seconds: seconds between blocks, if `mine` gets no timestamp.
+        gas_price: wei per gas of every transaction.
     """
 
     def __init__(
@@ -100,27 +100,27 @@ class World:
     # Transactions and blocks
 
     def submit(self, sender: str, to: str | None, data: str = "0x", *, value: int = 0, gas: int = _CALL_GAS) -> None:
-        """Put one transaction in line for the next block; `to` None creates a contract, `value` in wei."""
+        """Queue one transaction for the next block; `to` None creates a contract, `value` in wei."""
         transaction = {"from": sender, "data": data, "value": hex(value), "gas": hex(gas), "gasPrice": self._gas_price}
         if to is not None:
             transaction["to"] = to
         self._waiting.append(("eth_sendTransaction", [transaction]))
 
     def mine(self, timestamp: int | None = None) -> int:
-        """Send what is in line, make one block of it and return the block's number.
+        """Send all queued transactions, mine them in one block and return its number.
 
         Args:
-            timestamp: Unix seconds; default, and at least: what follows from the parent's.
+            timestamp: Unix seconds, at least one second after the parent; default: `block_seconds` after it.
         """
         waiting, self._waiting = self._waiting, []
         for method, params in waiting:
-            # One by one: the calls of a batch run side by side, in an order that is not ours.
+            # One by one: the node runs the calls of a batch concurrently, in any order.
             self.node.rpc(method, params)
         self._time = self._time + self.block_seconds if timestamp is None else max(timestamp, self._time + 1)
         return self.node.mine(self._time)
 
     def deploy(self, contract: str, *arguments: Any, sender: str | None = None) -> str:
-        """Deploy a contract in a block of its own and return its address, lower case."""
+        """Deploy a contract in a separate block and return its address in lower case."""
         data = _contract(contract).constructor(*map(_argument, arguments)).data_in_transaction
         self.submit(sender or self.deployer, None, str(data), gas=_DEPLOY_GAS)
         block = self.node.rpc("eth_getBlockByNumber", [hex(self.mine()), False])
@@ -157,7 +157,7 @@ class World:
         return Token(address, "TestToken", symbol, decimals)
 
     def deploy_bytes32_token(self, symbol: str, decimals: int) -> Token:
-        """Deploy a Bytes32Token whose supply, a thousand million whole tokens, is the deployer's."""
+        """Deploy a Bytes32Token with a supply of a thousand million whole tokens for the deployer."""
         words = (f"{symbol} token".encode().ljust(32, b"\0"), symbol.encode().ljust(32, b"\0"))
         address = self.deploy("Bytes32Token", *words, decimals, 10 ** (9 + decimals))
         return Token(address, "Bytes32Token", symbol, decimals)
@@ -177,7 +177,7 @@ class World:
     # Traffic
 
     def transfer(self, token: Token, sender: str, receiver: str, amount: int) -> None:
-        """Put one token transfer in line, base units. It reverts in its block when the sender has less."""
+        """Queue one token transfer in base units. It reverts in its block if the sender has less."""
         self.submit(sender, token.address, call_data(token.contract, "transfer", receiver, amount))
 
     def distribute(self, token: Token, amount: int, holders: Iterable[str] | None = None) -> int:
@@ -192,14 +192,14 @@ class World:
         """Make blocks x transactions x events real transfers from the deployer, as fast as the node can.
 
         Args:
-            token: a TestToken of which the deployer has enough.
+            token: a TestToken with enough balance of the deployer.
             blocks: number of blocks.
-            transactions: in each block.
+            transactions: transactions in each block.
             events: transfers in each transaction.
-            amount: of each transfer, base units.
+            amount: amount of each transfer in base units.
             holders: receivers are holder_at(0) to holder_at(holders - 1), in turn; default: always new ones. The node
-                keeps the state of every block, so its time for a block grows with them: 6 ms at 300 of them, 26 ms
-                at 20,000 (1,000 transfers in a block).
+                keeps the state of every block, so more holders make blocks slower. With 1,000 transfers, a block
+                takes 6 ms at 300 holders and 26 ms at 20,000.
         """
         first = self.node.head() + 1
         made = 0
@@ -243,7 +243,7 @@ class World:
             available = int(balance, 16) - spent[token.address, sender]
             kind, receiver, amount = self._draw(token, sender, available, wallets)
             if kind == "mint":
-                # Not more than there is, so that supplies grow slowly.
+                # At most the current supply, so that supplies grow slowly.
                 self.submit(self.deployer, token.address, call_data(token.contract, "mint", receiver, amount))
                 continue
             if kind != "failure" and receiver != sender:
@@ -272,7 +272,7 @@ class World:
             return "burn", ZERO_ADDRESS, part
         return "transfer", receiver, part
 
-    # What the node says
+    # The node's answers
 
     def call(self, contract: str, address: str, function: str, *arguments: Any, block: int | None = None) -> Any:
         """Call a function as of the end of a block (default: the newest) and return its decoded result."""

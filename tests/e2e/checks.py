@@ -1,7 +1,7 @@
-"""Compares what the API answers with what the node says, number by number.
+"""Compares the API's answers with the node, number by number.
 
-Integers and text alone; the node's `balanceOf`, `totalSupply`, balances and logs are the truth. Nothing here asks the
-API: the answers are handed in.
+The truth is the node's `balanceOf`, `totalSupply`, balances and logs; all comparisons are of integers and texts. The
+functions do not call the API: they get its answers as arguments.
 """
 
 from collections import Counter
@@ -21,31 +21,31 @@ NATIVE_DECIMALS = 18
 
 @dataclass
 class Verdict:
-    """How many of the things compared agree; each that does not is in `problems`."""
+    """Number of comparisons and of agreeing ones; `problems` describes the others."""
 
     total: int = 0
     agreed: int = 0
     problems: list[str] = field(default_factory=list)
 
     def count(self, *found: str | None) -> None:
-        """Count one thing compared, with what was found wrong with it (None: nothing)."""
+        """Count one comparison with its problems (None: no problem)."""
         wrong = [problem for problem in found if problem is not None]
         self.total += 1
         self.agreed += not wrong
         self.problems.extend(wrong)
 
     def differs(self, what: str, shown: object, true: object) -> str | None:
-        """Say that a value is not what it should be; None when it is."""
+        """Return a problem if two values differ, else None."""
         return None if shown == true else f"{what}: the API says {shown!r}, the node {true!r}"
 
     @property
     def is_agreed(self) -> bool:
-        """Whether nothing at all was found wrong."""
+        """True if there are no problems."""
         return not self.problems
 
 
 def decimal_text(raw: int, decimals: int) -> str:
-    """Write base units as whole tokens: exact, no exponent, no zeros beyond need.
+    """Format base units as whole tokens: exact, without exponent or needless zeros.
 
     >>> decimal_text(-1500, 3), decimal_text(7, 0), decimal_text(1, 4)
     ('-1.5', '7', '0.0001')
@@ -64,7 +64,7 @@ def percentage_text(part: int, whole: int) -> str:
 
 
 def first_block_at(node: AnvilNode, instant: str) -> int:
-    """Return the first block whose timestamp is at or after an RFC 3339 instant; head + 1 when there is none."""
+    """Return the first block with a timestamp at or after an RFC 3339 instant; head + 1 if there is none."""
     seconds = datetime.fromisoformat(instant).timestamp()
     low, high = 0, node.head() + 1
     while low < high:
@@ -77,12 +77,12 @@ def first_block_at(node: AnvilNode, instant: str) -> int:
 
 
 def check_cap_table(world: World, token: Token, first_block: int, pages: Sequence[dict[str, Any]]) -> Verdict:
-    """Check every holder of a cap table, its total, its remainder, and that nobody is missing.
+    """Check every holder of a cap table, its total and remainder, and that no holder is missing.
 
     Args:
         world: the chain.
-        token: of which decimals are known.
-        first_block: of the tracking window.
+        token: a token with known decimals.
+        first_block: first block of the tracking window.
         pages: every page of the answer, in order.
     """
     verdict = Verdict()
@@ -127,9 +127,9 @@ def check_cap_table(world: World, token: Token, first_block: int, pages: Sequenc
 
 
 def check_supplies(world: World, token: Token, tables: Sequence[dict[str, Any]]) -> Verdict:
-    """Check that the supply of cap tables of past blocks is the node's there, unless it is said to be unconfirmed.
+    """Check that the supplies in cap tables of past blocks equal the node's, unless their status is unconfirmed.
 
-    A change without an event is located by the cycle after the one that saw it: until then no reading confirms the
+    A change without an event is located by the cycle after the one that saw it. Until then no reading confirms the
     supply in between.
     """
     verdict = Verdict()
@@ -187,7 +187,7 @@ def check_balances(world: World, tokens: Sequence[Token], wallet: str, answer: d
 
 
 def check_holders(world: World, token: Token, summary: dict[str, Any]) -> Verdict:
-    """Check the head of the cap table's report of a token whose whole past is shown."""
+    """Check the summary of the cap table's report for a token with its whole history."""
     verdict = Verdict()
     block, decimals = summary["asOf"]["blockNumber"], token.decimals or 0
     parties = sorted(_parties(world.transfer_logs(0, block, token.address)) - {ZERO_ADDRESS})
@@ -281,14 +281,14 @@ def wallet_kind(wallet: str, sender: str, receiver: str) -> str:
 
 
 def balance_effect(row: dict[str, Any]) -> int:
-    """Return what a wallet's activity did to its balance, base units: a failed transaction moved only its fee."""
+    """Return an activity's change of the balance in base units; a failed transaction only changes it by its fee."""
     if row["status"] == "Failed" and row["type"] != "Fee":
         return 0
     return {"In": 1, "Out": -1, None: 0}[row["direction"]] * int(row["amountRaw"])
 
 
 def _compare(verdict: Verdict, what: str, shown: Counter[tuple[Any, ...]], true: Counter[tuple[Any, ...]]) -> None:
-    """Count the rows that both have; those that only one has are problems."""
+    """Count the common rows; rows on one side only are problems."""
     missing, unexpected = true - shown, shown - true
     verdict.total += true.total() + unexpected.total()
     verdict.agreed += (true & shown).total()

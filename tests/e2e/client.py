@@ -20,11 +20,11 @@ class ApiError(Exception):
 
 
 class ApiClient:
-    """Requests with one key; a context manager that closes its connections.
+    """Client of the API with one key; a context manager that closes its connections.
 
     Args:
         base_url: such as http://127.0.0.1:8000
-        api_key: bearer key, or None for what needs none.
+        api_key: bearer key; None for routes without authentication.
         read_seconds: longest wait for a part of an answer.
     """
 
@@ -54,19 +54,19 @@ class ApiClient:
         return self._request("GET", f"{path}?{urlencode(parameters)}" if parameters else path)
 
     def put(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        """Answer of a PUT; errors as `get`."""
+        """Return the answer of a PUT; errors as in `get`."""
         return self._request("PUT", path, body)
 
     def post(self, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Answer of a POST, with a body or without, sent under a new idempotency key; errors as `get`."""
+        """Return the answer of a POST with a new idempotency key, with or without body; errors as in `get`."""
         return self._request("POST", path, body, {"Idempotency-Key": str(uuid.uuid4())})
 
     def patch(self, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Answer of a PATCH, with a body or without; errors as `get`."""
+        """Return the answer of a PATCH, with or without body; errors as in `get`."""
         return self._request("PATCH", path, body)
 
     def delete(self, path: str) -> dict[str, Any]:
-        """Answer of a DELETE, empty where it has none; errors as `get`."""
+        """Return the answer of a DELETE, which may be empty; errors as in `get`."""
         return self._request("DELETE", path)
 
     def pages(self, path: str, **parameters: str | int) -> Iterator[dict[str, Any]]:
@@ -78,7 +78,7 @@ class ApiClient:
             yield page
 
     def is_ready(self) -> bool:
-        """Whether the service answers /health/ready with 200."""
+        """Return whether the service answers /health/ready with 200."""
         try:
             return self._http.request("GET", f"{self.base_url}/health/ready").status == 200
         except urllib3.exceptions.HTTPError:

@@ -1,8 +1,8 @@
 """The demo: `python -m tests.e2e.demo [--once]`. A chain, the service, and every number compared.
 
-It starts a node and the service, goes through the API as a user's program would, asks for the past, prices it, and
-checks what the API answers against the node. Without `--once` it then goes on, with new transfers every second, until
-it is interrupted.
+It starts a node and the service, and uses the API like a user's program. It requests the history, prices it, and
+compares the API's answers with the node. Without `--once` it then continues with new transfers every second until it is
+interrupted.
 """
 
 import argparse
@@ -51,12 +51,12 @@ _PAGE = 200
 _ACTIVITY_PAGE = 1000
 _MORE_TIME = "On a slow machine, wait longer: make demo LIMIT=900"
 _PAST_SUPPLIES = 25
-# Columns where the output is not a terminal, so that tables hold whole numbers.
+# Width if the output is not a terminal, so that tables have room for whole numbers.
 _FILE_WIDTH = 120
 
 
 class DemoError(Exception):
-    """The demo cannot go on; the message says why."""
+    """The demo cannot continue; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,8 @@ def main() -> int:
     console = Console(highlight=False, soft_wrap=True)
     if not console.is_terminal:
         console.width = _FILE_WIDTH
-    # Both arrive as KeyboardInterrupt, and the `with` blocks stop what was started. SIGINT too is set here: a shell
-    # starts background jobs with it ignored.
+    # Both raise KeyboardInterrupt, so that the `with` blocks stop all child processes. SIGINT needs a handler, too: a
+    # shell starts background jobs with SIGINT ignored.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
     adopt_orphans()
@@ -116,7 +116,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 @contextlib.contextmanager
 def _only_one(data_dir: Path) -> Iterator[None]:
-    """Hold the folder against a second demo, which would empty it."""
+    """Lock the folder, so that a second demo cannot empty it."""
     data_dir.parent.mkdir(parents=True, exist_ok=True)
     with data_dir.with_name(f"{data_dir.name}.lock").open("w") as lock:
         try:
@@ -248,7 +248,7 @@ def _collect(
         The last block with transfers.
 
     Raises:
-        DemoError: the API shows nothing new for the limit; says how far each subject is.
+        DemoError: the API shows nothing new for `limit` seconds; the message has the block of each subject.
     """
     last_block = scenario.world.node.head()
     known: dict[str, int] = {}
@@ -283,15 +283,15 @@ def _wait_for_past(
     """Wait for history requests, attestations and price discoveries while they make progress.
 
     Args:
-        client: of the tenant.
-        operations: their paths.
-        done: says of a number of them that they are done.
-        service: its last printed lines go into the error.
-        console: shows how many are done.
-        limit_seconds: how long to wait without any progress.
+        client: the tenant's client.
+        operations: paths of the operations.
+        done: text after the number of completed operations.
+        service: the service with the output for errors.
+        console: shows the number of completed operations.
+        limit_seconds: longest wait without progress.
 
     Raises:
-        DemoError: one failed, or nothing changed for the limit.
+        DemoError: an operation failed, or there was no progress for the limit.
     """
     with _Progress(console) as progress:
         left = prices.wait_for(
@@ -307,7 +307,7 @@ def _wait_for_past(
 
 
 def _shown_block(client: ApiClient, subject: Subject) -> int:
-    """The block that the API's answer on a subject describes; -1 while nothing is collected."""
+    """Return the block of the API's answer about a subject; -1 before any collection."""
     if subject.token is not None:
         answer = client.get(f"{subject.path}/cap-table", limit=1)
     else:
@@ -339,7 +339,7 @@ class _Progress:
             self._console.print(self._line)
 
     def show(self, sent: int, total: int | None, reached: int, head: int) -> None:
-        """Show transactions sent (of a total, when there is one) and the API's block beside the chain's."""
+        """Show the number of sent transactions (of a total, if given), and the blocks of the API and the chain."""
         amount = f"{sent:,}" if total is None else f"{sent:,} of {total:,}"
         api = "nothing yet, the worker prepares itself" if reached < 0 else f"block {reached:,} of {head:,}"
         self.tell(f"token transactions sent: {amount}    the API shows: {api}")
@@ -362,14 +362,14 @@ def _compare(
     last_block: int,
     console: Console,
 ) -> bool:
-    """Read everything through the API, check it, and print a summary; True when every number agrees.
+    """Read all data through the API, check it, and print a summary; return True if every number agrees.
 
     Args:
-        client: of the tenant.
+        client: the tenant's client.
         scenario: the chain.
-        subjects: what is tracked.
-        whole: paths of those whose whole past was asked for.
-        last_block: that must be shown.
+        subjects: the tracked tokens and wallets.
+        whole: paths of the subjects with a requested whole history.
+        last_block: the block that must be shown.
         console: to print on.
     """
     world = scenario.world
@@ -453,7 +453,7 @@ def _compare_values(
 
 
 def _compare_reports(client: ApiClient, scenario: Scenario, gold: Subject, wallet: Subject, console: Console) -> bool:
-    """Make links to the reports, check what they show, and print a summary; True when every number agrees."""
+    """Make links to the reports, check their data, and print a summary; return True if every number agrees."""
     assert gold.token is not None
     token_id, wallet_id = (subject.path.rpartition("/")[2] for subject in (gold, wallet))
     verdicts = reports.compare(client, scenario, (token_id, gold.token), (wallet_id, wallet.address), console)
@@ -464,7 +464,7 @@ def _compare_reports(client: ApiClient, scenario: Scenario, gold: Subject, walle
 
 
 def _tell(verdicts: Sequence[tuple[Verdict, str]], console: Console) -> bool:
-    """Print a line for each verdict, and what is wrong; True when nothing is and there was something to compare."""
+    """Print a line for each verdict, and the problems; return True if there are comparisons and no problems."""
     for verdict, text in verdicts:
         mark = "[green]agree[/]" if verdict.is_agreed else "[red]DIFFER[/]"
         console.print(f"  {mark}  {text}")
@@ -506,7 +506,7 @@ def _print_balances(answer: dict[str, Any], console: Console) -> None:
 
 
 def _table(title: str, *columns: str) -> Table:
-    """A table that never shortens what it shows; a column that ends with ` >` is set to the right."""
+    """Create a table that never shortens its content; a column name ending with ` >` aligns it to the right."""
     table = Table(title=title, title_justify="left")
     for column in columns:
         table.add_column(

@@ -1,7 +1,7 @@
 """Compares prices and values of the API with the rounds of the feeds and the node's balances, number by number.
 
-Integers and `Decimal` alone, by another road than the service's: prices are the rounds that the demo wrote on chain and
-the manual prices it entered, windows are cut anew, quantities are the node's. Nothing here asks the API.
+It uses integers and `Decimal`, and none of the service's code. Prices are the demo's rounds on chain and its manual
+prices, windows are computed again, quantities are the node's. The functions do not call the API.
 """
 
 from bisect import bisect_right
@@ -73,9 +73,9 @@ def value_text(raw: int, decimals: int, price: Decimal) -> str:
 
 
 def check_price_history(points: Sequence[Quote], windows: Sequence[Quote], rows: Sequence[dict[str, Any]]) -> Verdict:
-    """Check a source's prices: every window is there and no other, and every point is one of the source's.
+    """Check a source's prices: they have exactly the expected windows, and every point is one of the source's.
 
-    Polling sees only the rounds that are the latest when it asks, so not every point need be there.
+    A poll only reads the latest round, so some rounds may have no point.
     """
     verdict = Verdict()
     true_windows = {(quote.effective_from, quote.effective_from - quote.window): quote.price for quote in windows}
@@ -103,9 +103,9 @@ def check_activity_values(
     """Check the value of each activity: amount x the price at its own moment.
 
     Args:
-        timelines: decimals and prices by address of the asset, lower case; others have no value.
-        asset: of all the activities, for a token; None: each says its own.
-        pages: of the answer.
+        timelines: decimals and prices by lower-case address of the asset; other assets have no value.
+        asset: the asset of all activities, for a token; None: each activity has its own.
+        pages: pages of the answer.
     """
     verdict = Verdict()
     for row in (row for page in pages for row in page["data"]):
@@ -128,7 +128,7 @@ def check_cap_table_values(timeline: Timeline, decimals: int, pages: Sequence[di
 
 @dataclass(frozen=True)
 class PastMoment:
-    """A moment to ask about: how it is asked for, its end (not included), and the last block before that."""
+    """A moment for requests: its text in the request, its end (not included), and the last block before the end."""
 
     text: str
     end: datetime
@@ -136,7 +136,7 @@ class PastMoment:
 
     @property
     def at(self) -> datetime:
-        """The moment whose prices count."""
+        """The instant of the prices: just before the end."""
         return self.end - _INSTANT
 
 
@@ -171,9 +171,9 @@ def check_cap_table_then(
 
     Args:
         timeline: the token's prices.
-        decimals: the token's.
-        moment: what was asked for.
-        truth: supply and balances of the listed holders that the node says of its last block, base units.
+        decimals: the token's decimals.
+        moment: the requested moment.
+        truth: supply and balances of the listed holders at the moment's last block, from the node, in base units.
         pages: of GET /v1/tokens/{tokenId}/cap-table with `asOf`.
         day: the point of the capitalization with the same end; None: there is none.
     """
@@ -208,8 +208,8 @@ def check_balances_then(
     """Check a wallet's positions of a past moment with the node, and their sum with the day of its value history.
 
     Args:
-        moment: what was asked for.
-        balances: what the node says of its last block, base units by address of the asset, `native` too.
+        moment: the requested moment.
+        balances: the node's balances at the moment's last block in base units, by address of the asset or `native`.
         answer: of GET /v1/wallets/{walletId}/balances with `asOf`.
         day: the point of the value history with the same end; None: there is none.
     """
@@ -261,7 +261,7 @@ def check_value_history(
     timelines: Mapping[str, tuple[int, Timeline]],
     answer: dict[str, Any],
 ) -> Verdict:
-    """Check each day of a wallet: the sum over what the node says it held, and what had no price.
+    """Check each day of a wallet: the value of its balances on the node, and the assets without a price.
 
     Args:
         world: the chain.

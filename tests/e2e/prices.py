@@ -1,4 +1,4 @@
-"""The demo's prices: on-chain feeds and a manual net asset value, asked for, waited for, shown and compared."""
+"""The demo's prices: on-chain feeds and a manual net asset value, from configuration to comparison."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -41,7 +41,7 @@ _CHART_WIDTH = 60
 
 @dataclass(frozen=True)
 class Pricing:
-    """What was set up: pair ids by symbol, the range of the discoveries, and the manual prices."""
+    """Configured prices: pair ids by symbol, the range of the discoveries, and the manual prices."""
 
     pairs: Mapping[str, str]
     operations: Sequence[str]
@@ -61,13 +61,13 @@ def networks_file(folder: Path, scenario: Scenario) -> Path:
 
 
 def set_up(client: ApiClient, scenario: Scenario, tokens: Mapping[str, str], console: Console) -> Pricing:
-    """Go through the spec's sequences "price a token" and "manual price", and ask for the past.
+    """Run the spec's sequences "price a token" and "manual price", and request past prices.
 
     Args:
-        client: of the tenant.
+        client: the tenant's client.
         scenario: the chain.
         tokens: path of each token in the API, by symbol.
-        console: to tell about it.
+        console: console for messages.
     """
     for symbol, name, item_class in (
         ("USD", "US dollar", "Currency"),
@@ -124,15 +124,15 @@ def compare(
     """Read prices and values of one token and one wallet, show them, and check each number.
 
     Args:
-        client: of the tenant.
+        client: the tenant's client.
         scenario: the chain.
-        pricing: what was set up.
+        pricing: the configured prices.
         token: path in the API, and the token, of symbol GOLD.
         wallet: path in the API, and its address.
         console: to show them on.
 
     Returns:
-        Each verdict, and what it is of.
+        Each verdict with its title.
     """
     verdicts: list[tuple[Verdict, str]] = []
     timelines: dict[str, Timeline] = {"RELIC": Timeline(pricing.navs, _NAV_MAX_AGE)}
@@ -213,7 +213,7 @@ def _text(instant: datetime) -> str:
 
 
 def _chart(title: str, points: Sequence[tuple[str, str | None]], console: Console) -> None:
-    """Draw a bar for each day, from zero; what has no value has no bar. For the eye alone: the numbers are exact."""
+    """Draw a bar from zero for each day with a value. Bars are rounded; the printed numbers are exact."""
     console.print(f"\n{title}")
     greatest = max((Decimal(value) for _, value in points if value is not None), default=Decimal(1)) or Decimal(1)
     for day, value in points:
@@ -231,13 +231,13 @@ def wait_for(
     """Wait until every operation has succeeded, as long as they make progress.
 
     Args:
-        client: of the tenant.
-        operations: their paths.
-        limit_seconds: how long to wait without any progress.
-        show: called with how many have succeeded, and how many there are.
+        client: the tenant's client.
+        operations: paths of the operations.
+        limit_seconds: longest wait without progress.
+        show: called with the numbers of succeeded and of all operations.
 
     Returns:
-        Those that failed, or have not succeeded when the limit is reached; a failed one says why in `error`.
+        Operations that failed or have not succeeded at the limit; failed ones have the reason in `error`.
     """
     known: list[tuple[str, Any]] = []
     deadline = 0.0

@@ -1,6 +1,6 @@
-"""The demo's reports: the links that a customer embeds, and whether what they show is what the node says.
+"""The demo's reports: links for embedding, and a comparison of their data with the node.
 
-No browser: the pages draw what these routes answer, and `tests/browser` looks at the pages.
+It uses no browser: the pages draw the answers of these routes, and `tests/browser` tests the pages.
 """
 
 from typing import Any
@@ -17,17 +17,17 @@ from tests.e2e.scenario import Scenario
 def compare(
     client: ApiClient, scenario: Scenario, gold: tuple[str, Token], wallet: tuple[str, str], console: Console
 ) -> list[tuple[Verdict, str]]:
-    """Make a link to either report, and check what its page would show.
+    """Make a link to each report, and check the data of its page.
 
     Args:
-        client: of the tenant.
+        client: the tenant's client.
         scenario: the chain.
-        gold: id of a token whose whole past is shown, and the token.
+        gold: id of a token with its whole history, and the token.
         wallet: id of a wallet, and its address.
         console: to print on.
 
     Returns:
-        Each verdict with what was compared.
+        Each verdict with its title.
     """
     (token_id, token), (wallet_id, address) = gold, wallet
     cap_table = _summary(client, "cap-table", console, tokenId=token_id)

@@ -1,6 +1,6 @@
-"""The demo's chain: five tokens of different make, two price feeds, a few hundred wallets, and their traffic.
+"""The demo's chain: five tokens of different kinds, two price feeds, a few hundred wallets, and their traffic.
 
-It knows the chain alone, not the service.
+The module does not use the service.
 """
 
 import time
@@ -18,19 +18,19 @@ WALLETS = 300
 # Wallets that hold tokens and never move once tracking has begun.
 SLEEPING = 40
 FEED_DECIMALS = 8
-# Of the first half's newest blocks: so that they fill days.
+# Distance of the first half's newest blocks, so that they fill days.
 _BLOCK_SECONDS = 4 * 3600
 _GAS_PRICE = 10**9
-# Before them a year and a month, in which tokens move now and then and nothing has a price.
+# The time before these blocks: 13 months with a few transfers and without prices.
 _QUIET_DAYS = 400
 _DAYS_BETWEEN_MOVES = 10
 _MOVES = 12
 _DAY_SECONDS = 24 * 3600
-# After so many blocks the node calls what was before them final.
+# Depth at which the node's blocks are final.
 _BLOCKS_UNTIL_FINAL = 64
-# Blocks with new prices alone, before the random traffic.
+# Blocks that only have new prices, before the random traffic.
 _PRICED_BLOCKS = 13
-# When so much of the second half is sent, the supply of TICKET grows without an event, by tokens of a wallet not seen.
+# Silent growth of TICKET's supply: amount by the sent fraction of the second half. An unseen wallet gets the tokens.
 _SILENT_MINTS = {0.2: 700, 0.4: 1_100}
 # First prices in US dollars, in the feeds' units.
 _FIRST_ANSWERS = {"GOLD": 2_43100000, "ETH": 3_127_55000000}
@@ -38,10 +38,10 @@ _PER_OLD_BLOCK = 40
 
 
 class Scenario:
-    """A world that is filled in two halves, the second in blocks of the present.
+    """A world that is filled in two halves, the second one in blocks of the present.
 
     Args:
-        node: a node whose genesis is `genesis_time(transfers)`.
+        node: a node with the genesis time `genesis_time(transfers)`.
         transfers: random token transactions of both halves together.
     """
 
@@ -53,7 +53,7 @@ class Scenario:
         self.world.place_multicall()
         self.feeds = {symbol: self.world.deploy("Feed", f"{symbol} / USD", FEED_DECIMALS) for symbol in _FIRST_ANSWERS}
         self.rounds: dict[str, list[tuple[int, int]]] = {symbol: [] for symbol in self.feeds}
-        """What each feed answered: Unix seconds from which on, and the price in its units; oldest first."""
+        """Answers of each feed, oldest first: start in Unix seconds, and price in the feed's units."""
         collector = self.world.wallets[3]
         makers: list[Callable[[], Token]] = [
             lambda: self.world.deploy_token("GOLD", 18, name="Demo Gold"),
@@ -94,7 +94,7 @@ class Scenario:
     def first_half(self) -> None:
         """Give every wallet its first tokens, the early ones more, and make the first half of the transfers.
 
-        What moves in the quiet year is not among those.
+        The movements of the quiet year come in addition.
         """
         for token in self.tokens:
             supply = 10 ** (9 + (token.decimals or 0))
@@ -135,7 +135,7 @@ class Scenario:
         return made.last
 
     def _mint_silently(self, count: int) -> None:
-        """Put into the next block a change of the supply that no event names, where one is due before `count` more."""
+        """Queue a silent change of the supply if one is due within the next `count` transactions."""
         for part, amount in _SILENT_MINTS.items():
             due = self.half + int(part * self.half)
             if self.sent <= due < self.sent + count:
@@ -153,7 +153,7 @@ class Scenario:
         return make()
 
     def _quote(self, updated_at: int) -> None:
-        """Put a new price of each feed, up to 3 % from the last one, into the next block, whose time this is."""
+        """Send a new answer of each feed, up to 3 % from the last one, for the next block with this time."""
         for symbol, address in self.feeds.items():
             last = self.rounds[symbol][-1][1] if self.rounds[symbol] else _FIRST_ANSWERS[symbol]
             answer = last + last * self.world.random.randint(-300, 300) // 10_000

@@ -1,4 +1,4 @@
-"""The service as its users start it: the `ledgermart` command on a data folder of its own."""
+"""The service as users start it: the `ledgermart` command on a separate data folder."""
 
 import json
 import os
@@ -28,7 +28,7 @@ _ROLES = {
 
 
 class ServiceError(Exception):
-    """A command failed or the service did not come up; the message ends with what it printed last."""
+    """A command failed or the service did not start; the message ends with the end of its output."""
 
 
 class Service:
@@ -74,7 +74,7 @@ class Service:
         self.stop()
 
     def run(self, *arguments: str, variables: Mapping[str, str] | None = None) -> str:
-        """Run one `ledgermart` command to its end and return what it wrote to standard output.
+        """Run one `ledgermart` command and return its standard output.
 
         Args:
             arguments: of the command.
@@ -114,7 +114,7 @@ class Service:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                # Ctrl-C in a terminal goes to this process alone, which stops the service in order.
+                # Ctrl-C in a terminal must only reach this process, which stops the service in order.
                 start_new_session=True,
             )
         deadline = time.monotonic() + limit_seconds

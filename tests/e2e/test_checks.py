@@ -89,7 +89,7 @@ def test_untrue_cap_table_is_found(
 
 
 def attested_cap_table(made: tuple[World, Token, int]) -> tuple[date, list[Answer]]:
-    """The day of the newest block, whose end it is, and a row that was read then."""
+    """Return the day that ends with the newest block, and a page with a row checked at that block."""
     node = made[0].node
     row = {"wallet": made[0].wallets[0], "reconciliation": "Adjusted", "checkedBlockNumber": node.head()}
     page = {"asOf": {"blockNumber": node.head()}, "data": [row]}
@@ -103,7 +103,7 @@ def test_attested_rows_are_confirmed_at_the_last_block_of_the_day(made: tuple[Wo
 
 
 @pytest.mark.parametrize("told", [{"reconciliation": "Unchecked"}, {"checkedBlockNumber": None}])
-def test_a_row_that_no_reading_confirms_is_told(made: tuple[World, Token, int], told: Answer) -> None:
+def test_an_unconfirmed_row_is_a_problem(made: tuple[World, Token, int], told: Answer) -> None:
     end, pages = attested_cap_table(made)
     pages[0]["data"][0].update(told)
     assert not check_attested(made[0], end, pages).is_agreed
@@ -219,7 +219,7 @@ def test_head_of_a_report(made: tuple[World, Token, int]) -> None:
         (world.wallets[3], "100"),
         (world.wallets[0], "75"),
     ]
-    # the deployer holds what was not distributed
+    # The deployer holds the rest of the supply.
     ranked = [(world.deployer, "600"), largest[0], *sorted(largest[1:3]), largest[3]]
     honest: Answer = {
         "asOf": {"blockNumber": first_block + 1},

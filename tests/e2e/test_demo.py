@@ -1,6 +1,6 @@
-"""The whole demo, small, with the real service: it passes on true numbers, and fails on a number that is not.
+"""A small run of the whole demo with the real service: it passes on true numbers, and fails on a false one.
 
-The same service then shows that `ledgermart up` restarts killed processes and stops with nothing left behind.
+The same service also tests that `ledgermart up` restarts killed processes and leaves none behind.
 """
 
 import re
@@ -120,7 +120,7 @@ class Demo:
         return sum(line.endswith(" ready") for line in self.worker_log.splitlines())
 
     def child(self, *words: str) -> psutil.Process | None:
-        """The child of `ledgermart up` with these words in its command; None while there is none."""
+        """Return the child of `ledgermart up` with these words in its command; None if there is none."""
         found = [child for child in self.up.children() if set(words) <= set(words_of(child))]
         return found[0] if found else None
 
@@ -173,7 +173,7 @@ def test_every_number_agrees_with_the_node(demo: Demo) -> None:
     assert [kind for _, _, kind in reported] == ["figures", "balances"]
     assert all(agreed == total != "0" for agreed, total, _ in reported)
     assert "12 of 12 month-ends attested" in demo.printed
-    # Links of hundreds of characters are printed at the end alone, and not with --once.
+    # Links of hundreds of characters are only printed at the end, and not with --once.
     assert "#t=" not in demo.printed
 
 
@@ -193,10 +193,10 @@ def test_up_restarts_a_killed_api_and_refuses_a_second_start(demo: Demo) -> None
 def test_every_end_of_a_launched_run_is_recorded(demo: Demo) -> None:
     dagster = demo.dagster
     assert (demo.folder / "code-server.sock").stat().st_mode & 0o077 == 0
-    # All numbers came by cycles that the worker began by itself.
+    # All numbers come from cycles that the worker started by itself.
     cycles = dagster.runs(pipelineName="cycle", statuses=["SUCCESS"])
     assert any({"key": WORKER_TAG, "value": run["runId"]} in run["tags"] for run in cycles)
-    # The worker has imported the packages that analysts add before it forked, and cycles imported nothing more.
+    # The worker imported the analysts' packages before forking, and cycles imported no further ones.
     assert all(find_spec(name) for name in ("numpy", "pandas", "pyarrow"))
     assert "a run imported" not in demo.worker_log
 

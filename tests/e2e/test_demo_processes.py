@@ -1,4 +1,4 @@
-"""The demo leaves nothing running, however it ends. The service is a stand-in here, so that its worst can be had."""
+"""The demo leaves no process running, however it ends. A stand-in for the service has the worst behaviour."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ from tests.e2e import service as service_module
 from tests.e2e.service import Service, ServiceError
 from tests.waiting import eventually
 
-# `up` starts a child that ignores SIGTERM, is ready at once, and then does with requests what `behaviour` says.
+# `up` starts a child that ignores SIGTERM, is ready at once, and then answers requests according to `behaviour`.
 _STAND_IN = """\
 #!{python}
 import http.server, json, os, signal, subprocess, sys, time
@@ -67,7 +67,7 @@ def left_over(folder: Path) -> list[psutil.Process]:
 
 
 class Demos:
-    """Starts demos on a folder, beside a service that behaves as told."""
+    """Starts demos on a folder with a service of the given behaviour."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -39,7 +39,7 @@ def test_progress_is_waited_for_beyond_the_limit(naps: Naps) -> None:
     assert (shown[0], shown[-1]) == ((0, 1), (1, 1))
 
 
-def test_an_operation_that_stands_still_is_given_up_after_the_limit(naps: Naps) -> None:
+def test_an_operation_without_progress_ends_the_wait_at_the_limit(naps: Naps) -> None:
     client, _ = answers_of(("Running", 1), ("Running", 2))
     (left,) = prices.wait_for(client, ["one"], _LIMIT, lambda *_: None)
     assert left["progress"]["done"] == 2

@@ -1,7 +1,7 @@
-"""One clean collection of what was asked for, and what of the raw tables has to be the same as after any other road.
+"""A clean collection of all requested ranges in one cycle, for comparison with the raw tables of any other history.
 
-Readings are more where there were more cycles, and coverage is more where a request was cancelled: what is compared is
-what lies in some view. What the node says is asked for beside it.
+Only rows inside some view are compared: more cycles make more readings, and cancelled requests leave more coverage.
+All rows are also compared with the node.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -32,7 +32,7 @@ _SMALL_PARTS = {
     "pipelines.chain.verification._RANGES_PER_CYCLE": 3,
 }
 
-# Of every view, what was collected in it.
+# The collected rows inside every view.
 _COVERED = """
     with covered as (
         select ranges.*, subjects.kind, subjects.address, subjects.tenant_id
@@ -71,7 +71,7 @@ _IN_VIEW = {
             on internals.block_number between covered.from_block and covered.to_block and covered.is_native
             and covered.address in (internals.from_address, internals.to_address)""",
 }
-# Balances that open a range, of whoever moved in any range of the subject and of a wallet's holdings, and are not read.
+# Missing readings at the start of ranges: of holders that moved in any range of the subject, and of wallets' holdings.
 _UNANCHORED = """,
     pairs as (
         select
@@ -111,11 +111,11 @@ def small_parts() -> Iterator[None]:
 
 
 def collect_cleanly(service: Service, folder: Path, tenants: Collection[str] | None = None) -> Stores:
-    """Collect what was asked for in one cycle from nothing, as if nobody else had asked for anything.
+    """Collect all requested ranges in one cycle into a new warehouse, as if no other tenant existed.
 
     Args:
-        folder: new; the warehouse is made in it.
-        tenants: whose tracking and requests; default: everybody's.
+        folder: new folder for the warehouse.
+        tenants: tenants with the tracking and requests to collect; default: all.
     """
     folder.mkdir()
     stores = Stores(folder)
@@ -132,7 +132,7 @@ def collect_cleanly(service: Service, folder: Path, tenants: Collection[str] | N
             windows=tuple(row for row in snapshot.windows if row.subject_key in keys),
             history_requests=tuple(row for row in snapshot.history_requests if row.subject_key in keys),
         )
-    # `now` was another block then, and what was cancelled ends where it ended.
+    # Use the stored ranges: `now` was another block then, and cancelled requests were shortened.
     asked = service.query("select * from raw.view_ranges where origin = 'History'")
     node = service.node(_NETWORK)
     with open_warehouse(stores.warehouse) as connection:
@@ -141,7 +141,7 @@ def collect_cleanly(service: Service, folder: Path, tenants: Collection[str] | N
         for row in asked:
             if row[2] in {subject.subject_key for subject in snapshot.subjects}:
                 connection.execute("insert into raw.view_ranges values (?, ?, ?, ?, ?, ?, ?)", row)
-        # Requests that are done are the cycle's, which makes up for all that is missing of them.
+        # A cycle collects all missing blocks of requests that are done.
         connection.execute(
             """
             insert into raw.history_requests
@@ -158,7 +158,7 @@ def collect_cleanly(service: Service, folder: Path, tenants: Collection[str] | N
 
 
 def rows_in_view(warehouse: Path) -> dict[str, Rows]:
-    """What every view holds of the raw tables."""
+    """Return the rows of each raw table inside every view."""
     with open_warehouse(warehouse) as connection:
         return {
             table: connection.execute(f"{_COVERED} {rows} order by all").fetchall() for table, rows in _IN_VIEW.items()
@@ -166,7 +166,7 @@ def rows_in_view(warehouse: Path) -> dict[str, Rows]:
 
 
 def visible_ranges(service: Service, node: AnvilNode) -> dict[int, list[tuple[int, int]]]:
-    """The blocks of every subject's view up to the head, as ranges; worked out block by block."""
+    """Return the visible ranges of every subject up to the head, computed block by block."""
     blocks = node.batch([("eth_getBlockByNumber", [hex(number), False]) for number in range(node.head() + 1)])
     times = [int(block["timestamp"], 16) for block in blocks]
     with service.store.read() as session:
@@ -192,10 +192,10 @@ def _as_ranges(numbers: set[int]) -> list[tuple[int, int]]:
 
 
 def check_against_clean(service: Service, node: AnvilNode, folder: Path) -> None:
-    """Assert that all views are collected and anchored, as by one clean collection, and that the node says the same.
+    """Assert that all views are collected and anchored, and equal a clean collection and the node.
 
     Args:
-        folder: for the other warehouse; new.
+        folder: new folder for the clean warehouse.
     """
     found = rows_in_view(service.settings.warehouse_path)
     ranges: dict[int, list[tuple[int, int]]] = {key: [] for key in visible_ranges(service, node)}
@@ -212,7 +212,7 @@ def check_against_clean(service: Service, node: AnvilNode, folder: Path) -> None
 
 
 def _check_node(service: Service, node: AnvilNode) -> None:
-    """Every row is of the node's chain, every reading is what the node says, and nothing is there twice."""
+    """Assert that all rows are on the node's chain, all readings equal the node's, and there are no duplicates."""
     transfers = service.query(
         """
         select
@@ -229,7 +229,7 @@ def _check_node(service: Service, node: AnvilNode) -> None:
         "from raw.balance_observations order by all"
     )
     calls = [_balance_call(*reading[:3]) for reading in readings]
-    # Before its contract nobody has anything.
+    # Balances are zero before the contract's creation.
     balances = [0 if answer == "0x" else int(answer, 16) for answer in node.batch(calls)]
     assert [int(reading[4]) for reading in readings] == balances
     assert len(readings) == len({reading[:3] for reading in readings})

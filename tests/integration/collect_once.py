@@ -1,4 +1,4 @@
-"""One collection and a slice of history in a process of its own, killed after a number of statements if one is given.
+"""Run one collection and a slice of history in a separate process; kill it after a number of statements if given.
 
 python -m tests.integration.collect_once FOLDER URL [STATEMENTS]
 """

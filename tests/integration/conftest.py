@@ -21,14 +21,14 @@ READY_NETWORKS = (LocalNetwork("local", None), LocalNetwork("second", None))
 
 @pytest.fixture
 def node() -> Iterator[AnvilNode]:
-    """A node of this test alone."""
+    """A separate node for this test."""
     with AnvilNode(genesis_time=GENESIS_TIME) as running:
         yield running
 
 
 @pytest.fixture
 def make_service(tmp_path: Path) -> Iterator[MakeService]:
-    """Make a service over networks; a second one in the same test needs a name of its own."""
+    """Make a service over networks; a second one in the same test needs another name."""
     with ExitStack() as stack:
 
         def make(*networks: LocalNetwork, name: str = "service", **settings: str) -> Service:

@@ -1,4 +1,4 @@
-"""Runs dbt over a warehouse in a folder of its own, as a pipeline cycle does."""
+"""Run dbt over a warehouse in a separate folder, like a pipeline cycle."""
 
 import json
 import os
@@ -15,16 +15,15 @@ from tests.integration.warm_processes import run_forked
 
 BUILD = ("build", "--exclude-resource-type", "unit_test")
 CYCLE = (*BUILD, "--exclude", "tag:audit")
-# To follow CYCLE, or `build_over_nothing`, where the views are there already; what is empty and would be is left as it
-# is, too.
+# For runs after CYCLE or `build_over_nothing`: skip views, which exist already, and models that would stay empty.
 WITHOUT_VIEWS = ("config.materialized:view",)
 LATER_CYCLE = (*CYCLE, *WITHOUT_VIEWS)
-# The same models without their data tests, where a build of the same rows follows that runs them.
+# The same models without data tests, for tests that build the same rows with data tests later.
 LATER_RUN = ("run", "--exclude", "tag:audit", *WITHOUT_VIEWS)
 
 
 class Stores(NamedTuple):
-    """The two files that dbt reads and writes, in one folder."""
+    """The two files of dbt in one folder."""
 
     folder: Path
 
@@ -41,7 +40,7 @@ class Stores(NamedTuple):
 
 @contextmanager
 def open_marts(stores: Stores) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open the marts for reading, as `published.marts`: the file's own name would clash with its schema's."""
+    """Open the marts read-only as `published.marts`: the file's own name would clash with the name of its schema."""
     with duckdb.connect() as connection:
         connection.execute(f"attach '{stores.marts}' as published (read_only)")
         connection.execute("use published")
@@ -49,7 +48,7 @@ def open_marts(stores: Stores) -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def build_over_nothing(folder: Path) -> Stores:
-    """Make both files in a folder, as the first build over an empty warehouse leaves them: the views are there."""
+    """Create both files in a folder with the result of a build over an empty warehouse, including the views."""
     folder.mkdir(parents=True, exist_ok=True)
     done = run_forked(_write_built, (folder,))
     assert done.returncode == 0, done.stderr
@@ -64,7 +63,7 @@ def _write_built(folder: Path) -> None:
 
 
 class Used(NamedTuple):
-    """What a process took: seconds, and bytes at its peak."""
+    """Resource usage of a process: wall and processor seconds, and peak memory in bytes."""
 
     wall: float
     cpu: float
@@ -72,14 +71,14 @@ class Used(NamedTuple):
 
 
 def run_dbt(stores: Stores, *arguments: str, memory_mb: int | None = None) -> Used:
-    """Run dbt over the stores; return what it took since it was forked.
+    """Run dbt over the stores in a forked process; return its resource usage.
 
     Raises:
-        AssertionError: dbt failed; with its words.
+        AssertionError: dbt failed; the message is the end of its output.
     """
     done = run_forked(_run, (stores.folder, ["--no-use-colors", *arguments], memory_mb), folder=stores.folder)
     assert done.returncode == 0, (done.stdout + done.stderr)[-8000:]
-    # A forked process ends without closing its files; opening them writes what is still beside them.
+    # A forked process does not close its files: opening them here applies their write-ahead logs.
     for path in (stores.warehouse, stores.marts):
         duckdb.connect(str(path)).close()
     return Used(*json.loads((stores.folder / "used").read_text()))
@@ -87,7 +86,7 @@ def run_dbt(stores: Stores, *arguments: str, memory_mb: int | None = None) -> Us
 
 def _run(folder: Path, arguments: list[str], memory_mb: int | None) -> None:
     begun = time.perf_counter()
-    # Here, because it is dear: only the process that forks has to have it.
+    # Imported here because it is slow: only the forking server needs it.
     from dbt.cli.main import dbtRunner
 
     from pipelines.defs.dbt import NEEDED, failures
@@ -97,7 +96,7 @@ def _run(folder: Path, arguments: list[str], memory_mb: int | None) -> None:
     if memory_mb is None:
         take_shortcuts()
     else:
-        # Its use of the processor and of memory is measured.
+        # The run is measured, so it takes no shortcuts.
         os.environ["LEDGERMART_PIPELINE_MEMORY_MB"] = str(memory_mb)
     if "--full-refresh" not in arguments and WITHOUT_VIEWS[0] in arguments:
         with duckdb.connect(folder / WAREHOUSE, read_only=True) as connection:

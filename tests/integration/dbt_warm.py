@@ -1,6 +1,6 @@
-"""Preparation of `warm_server` before it forks: it imports all that runs import, and parses the project.
+"""Preparation of `warm_server` before it forks: import the modules of all runs, and parse the project.
 
-Only the server imports it. It costs some 15 s of processor time; each run of dbt or the command starts from there.
+Only the server imports this module. That costs some 15 s of processor time, which each run of dbt or the command saves.
 """
 
 import gc
@@ -29,13 +29,13 @@ from pipelines.extract import pacing
 from pipelines.raw.database import open_warehouse
 
 PROJECT = Path(__file__).parents[2] / "dbt_project"
-# The files of a run, as seen from its folder: what is parsed holds these words, which so are the same for all folders.
+# The files of a run, relative to its folder: the parsed project contains these paths, and must fit every folder.
 WAREHOUSE = "warehouse.duckdb"
 MARTS = "marts.duckdb"
 
 
 def dbt_environment(folder: Path) -> dict[str, str]:
-    """The variables of a run over the files of a folder, which has to be its working directory."""
+    """Return the environment of a run over the files of a folder, which must be its working directory."""
     return {
         "LEDGERMART_WAREHOUSE_PATH": WAREHOUSE,
         "LEDGERMART_MARTS_PATH": MARTS,
@@ -52,7 +52,7 @@ def dbt_environment(folder: Path) -> dict[str, str]:
 
 
 _compile, _fire_event = jinja2.Environment.compile, EventManager.fire_event
-# Code of templates, by the kind of environment and the text: the models', too, are compiled before the fork.
+# Compiled templates, by kind of environment and text; those of models are also compiled before the fork.
 _COMPILED: dict[tuple[type, str], CodeType] = {}
 
 
@@ -69,14 +69,14 @@ def _fire_what_is_shown(manager: EventManager, event: BaseEvent, level: EventLev
 
 
 def take_shortcuts() -> None:
-    """Do in this process, which ends after one run, without what is a fifth of the run and tells or changes nothing."""
+    """Switch off work without effect on results, a fifth of the run; only for a process that ends after one run."""
     gc.disable()
     jinja2.Environment.compile = _compile_once
-    # Messages for debugging, some 1,500, are written even if they are shown to nobody.
+    # dbt formats some 1,500 debug messages even if they are not shown.
     EventManager.fire_event = _fire_what_is_shown
 
 
-# What a cycle imports, itself or by its libraries, only when it comes to use it.
+# Modules that a cycle or its libraries import lazily.
 _LATE_IMPORTS = (
     "dateutil.easter",
     "dbt.task.build",
@@ -95,12 +95,12 @@ def _nothing() -> None:
     dg.op(name="nothing")(lambda: None)()
 
 
-# The files of a run after a build over nothing, by their names.
+# Content of a run's files after a build over an empty warehouse, by file name.
 BUILT: dict[str, bytes] = {}
 
 
 def _parsed_project() -> Manifest | None:
-    """Parse the project, and build a copy of what was parsed once over nothing; None when it cannot be parsed."""
+    """Parse the project, and build it once over an empty warehouse; return None if it cannot be parsed."""
     before = Path.cwd()
     with TemporaryDirectory(prefix="ledgermart-dbt-") as name:
         folder = Path(name)
@@ -110,7 +110,7 @@ def _parsed_project() -> Manifest | None:
             pass
         manifest = dbtRunner().invoke(["--quiet", "parse"]).result
         if isinstance(manifest, Manifest):
-            # When a model fails, it will for whoever asked for it, too.
+            # Ignore failures of models: each run reports them, too.
             dbtRunner(manifest.deepcopy()).invoke(["--quiet", "run"])
         DuckDBConnectionManager.close_all_connections()
         for file in (WAREHOUSE, MARTS):
@@ -118,12 +118,12 @@ def _parsed_project() -> Manifest | None:
             BUILT[file] = Path(file).read_bytes()
         for module in _LATE_IMPORTS:
             import_module(module)
-        # Dagster imports what it needs to run, and to keep a record of it, when it does.
+        # Dagster imports many modules during its first run.
         with dg.instance_for_test(temp_dir=name) as instance:
             _nothing.execute_in_process(instance=instance)
         os.chdir(before)
     assert threading.active_count() == 1, "a forked process would wait forever for a thread that it does not have"
-    # What will not change stays shared.
+    # Forked processes share the frozen objects.
     gc.collect()
     gc.freeze()
     return manifest if isinstance(manifest, Manifest) else None
@@ -132,7 +132,7 @@ def _parsed_project() -> Manifest | None:
 jinja2.Environment.compile = _compile_once
 MANIFEST = _parsed_project()
 jinja2.Environment.compile = _compile
-# What fails is tried again as often as ever, and sooner.
+# Shorten the delay of retries, but not their number.
 pacing._BASE_SECONDS = 0.01
-# What dbt logged has made a handler of the root logger, which a command of ours does not have.
+# dbt added a handler to the root logger, which the command does not have.
 logging.getLogger().handlers.clear()

@@ -1,6 +1,6 @@
-"""A real chain of each family, and what its node says by another road than the family's own code.
+"""A real chain of each family, with expected answers that do not come from the family's own code.
 
-A new family adds a class here and a line to `CHAINS`; `test_families` then asks its whole protocol.
+A new family adds a class here and a line to `CHAINS`; then `test_families` tests its whole protocol.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ from tests.integration.harness import LocalNetwork
 
 
 class Block(NamedTuple):
-    """What the node says of a block; `time` in Unix seconds."""
+    """A block's data from the node; `time` in Unix seconds."""
 
     hash: str
     parent_hash: str
@@ -27,11 +27,11 @@ class Block(NamedTuple):
 
 
 class Chain(Protocol):
-    """A chain with traffic in blocks `opening` to the head; native value moves twice in them at least.
+    """A chain with traffic in blocks `opening` to the head, including at least two native movements.
 
     Attributes:
-        addresses: one of each kind that the family collects, with movements.
-        idle: a wallet that nothing ever moved from or to.
+        addresses: an address with movements for each kind that the family collects.
+        idle: a wallet without movements.
     """
 
     network: Network
@@ -46,7 +46,7 @@ class Chain(Protocol):
         """A block, from the node itself."""
 
     def keys(self, kind: Kind) -> dict[str, set[tuple[int, ...]]]:
-        """Of each raw table, the keys of the rows that the kind's address has in blocks `opening` to the head."""
+        """For each raw table, the keys of the rows of the kind's address in blocks `opening` to the head."""
 
     def balance(self, token: str, holder: str, number: int) -> int:
         """A balance at the end of a block, from the node itself."""
@@ -55,16 +55,16 @@ class Chain(Protocol):
         """A supply at the end of a block, from the node itself."""
 
     def creation(self, token: str) -> int:
-        """The first block at whose end a token is there."""
+        """The block in which a token was created."""
 
     def likely_holders(self, token: str) -> set[str]:
-        """Who may hold a token without a movement: itself, its owner, and who created it."""
+        """Possible holders of a token without a movement: the token itself, its owner and its creator."""
 
     def senders(self, number: int) -> dict[str, str]:
-        """Who sent each transaction of a block, by its hash."""
+        """The sender of each transaction of a block, by transaction hash."""
 
     def replace_tail(self, blocks: int) -> None:
-        """Put as many and one more blocks, with traffic, in the place of the newest ones."""
+        """Replace the newest blocks by the same number and one more, with traffic."""
 
     def elsewhere(self) -> Network:
         """The definition with the identity of another chain."""
@@ -92,7 +92,7 @@ class EvmChain:
         self._move(5)
 
     def _move(self, blocks: int) -> None:
-        """Mine blocks, of which every second moves something."""
+        """Mine blocks; every second one has movements."""
         wallets = self._world.wallets
         for number in range(blocks):
             if number % 2:
@@ -139,7 +139,7 @@ class EvmChain:
         return self._created
 
     def likely_holders(self, token: str) -> set[str]:
-        # It has no owner.
+        # The token has no owner.
         assert token == self._token.address
         return {token, self._world.deployer}
 

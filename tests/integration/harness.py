@@ -1,7 +1,7 @@
-"""A service of its own for one test: data folder, network definitions, control store, and cycles of its pipeline.
+"""A separate service for one test: data folder, network definitions, control store, and cycles of its pipeline.
 
 `cycle` runs the collection in this process, as a Dagster run does but without Dagster; `ledgermart` runs the real
-console command. What the numbers should be is in `oracle`.
+console command. The expected numbers are in `oracle`.
 """
 
 import json
@@ -51,7 +51,7 @@ _OWED_TO = """
         from raw.control_tenants
         where owed_to[tenant_id] is not null
     ) as owed_to"""
-# What of each raw table does not depend on when, in how many cycles, and in which batch it was collected.
+# Columns of each raw table that do not depend on time, number of cycles, or batch of the collection.
 _STABLE = {
     "token_transfers": "select * exclude (batch_id) replace (amount_raw::varchar as amount_raw)",
     "transactions": """
@@ -122,10 +122,10 @@ class LocalNetwork:
 
 
 class Service:
-    """One service in a folder of its own; its control store is migrated.
+    """A service in a separate folder, with a migrated control store.
 
     Args:
-        folder: empty; everything that the service writes is below it.
+        folder: an empty folder for all files of the service.
         networks: the definitions.
         settings: further LEDGERMART_* variables.
     """
@@ -157,10 +157,10 @@ class Service:
         """Close the control store."""
         self.store.close()
 
-    # What tenants do
+    # Tenants' actions
 
     def tenant(self, name: str = "acme", network: str = "local") -> Principal:
-        """Make a tenant with an admin key and a ledger on the network, named as the network."""
+        """Create a tenant with an admin key and a ledger on the network, named as the network."""
         with self.store.write() as session:
             tenant = tenants.create(session, name)
             key, _ = access.create_key(session, tenant.id, access.Role.ADMIN)
@@ -169,7 +169,7 @@ class Service:
         return principal
 
     def bearer(self, principal: Principal) -> str:
-        """One more admin key of the tenant."""
+        """Create one more admin key of the tenant."""
         with self.store.write() as session:
             return access.create_key(session, principal.tenant_id, access.Role.ADMIN)[1]
 
@@ -211,10 +211,10 @@ class Service:
                 )
             )
 
-    # What the pipeline does
+    # The pipeline
 
     def node(self, network: str = "local", urls: Sequence[str] = (), **options: Any) -> EvmNode:
-        """A node that is asked a few times, at once; `urls` other than its own, `options` as RpcClient's."""
+        """Open a node with few attempts and no waiting; `urls` replace its own, `options` are those of RpcClient."""
         defined = self.networks[network]
         naps = Naps()
         patience = {
@@ -230,11 +230,11 @@ class Service:
     def cycle(
         self, network: str = "local", *, node: EvmNode | None = None, warehouse: Path | None = None
     ) -> NetworkReport:
-        """Run one cycle of one network in this process; when it went well, the raw checks hold as well.
+        """Run one cycle of one network in this process; after a successful one, assert the raw checks.
 
         Args:
-            node: default: its own.
-            warehouse: default: the service's own; another file for a collection from nothing.
+            node: default: the network's own.
+            warehouse: default: the service's own; another file for a clean collection.
         """
         with self.store.read() as session:
             snapshot = read_snapshot(session)
@@ -264,7 +264,7 @@ class Service:
         return report
 
     def history(self, parts: int | None = None, make_budget: Callable[[], Budget] | None = None) -> list[NetworkReport]:
-        """Go on with history requests in this process, to the end or for so many parts; report to the control store."""
+        """Continue history requests in this process, to the end or for `parts`; report to the control store."""
         with self.store.read() as session:
             snapshot = read_snapshot(session)
         done = 0
@@ -290,7 +290,7 @@ class Service:
         return reports
 
     def attest(self, periods: Periods | None = None, parts: int | None = None) -> list[NetworkReport]:
-        """Go on with attestations in this process, to the end or for so many parts; report to the control store."""
+        """Continue attestations in this process, to the end or for `parts`; report to the control store."""
         with self.store.read() as session:
             snapshot = read_snapshot(session)
         done = 0
@@ -324,7 +324,7 @@ class Service:
             return operations.request_history(session, principal, subject, start=start, end=end, native=native)
 
     def operation(self, operation: OperationRow) -> OperationRow:
-        """An operation as it stands now."""
+        """Return the current state of an operation."""
         with self.store.read() as session:
             return operations.get(session, operation.tenant_id, operation.id, operation.kind, operation.subject_key)
 
@@ -375,7 +375,7 @@ class Service:
         return rows
 
     def clean_rows(self, folder: Path, networks: Sequence[str] = ("local",)) -> dict[str, list[tuple[Any, ...]]]:
-        """The raw tables of one cycle from nothing over the same configuration, from the nodes as they are now."""
+        """Return the raw tables of one clean cycle over the same configuration, from the current nodes."""
         warehouse = folder / "clean.duckdb"
         warehouse.unlink(missing_ok=True)
         for network in networks:
@@ -388,9 +388,9 @@ class Service:
         return {**kept, **self.variables, **more}
 
     def ledgermart(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        """Run the console command to its end, in a process that has everything imported.
+        """Run the console command in a process with all modules imported.
 
-        A cycle has a day for past data, so that it collects all of it however slow the machine is.
+        A cycle has a day for past data, so that it collects all of it even on a slow machine.
         """
         variables = {"LEDGERMART_CYCLE_SECONDS": "86400", **variables}
         return run_forked(console_command, arguments, self.environment(**variables))

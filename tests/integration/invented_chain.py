@@ -11,13 +11,13 @@ _NO_LOGS, _ANY_LOGS = "0x" + "00" * 256, "0x" + "ff" * 256
 
 
 class InventedChain:
-    """Blocks that do not exist, from the head of this moment on.
+    """Invented blocks after the current head.
 
     Args:
-        node: the true one.
-        length: how many blocks are made up.
-        token: has one invented transfer in every tenth of them.
-        is_final: call the invented head final, too.
+        node: the true node.
+        length: number of invented blocks.
+        token: a token with one invented transfer in every tenth block.
+        is_final: whether the invented head is also final.
     """
 
     def __init__(self, node: AnvilNode, length: int, token: Token, *, is_final: bool = False) -> None:

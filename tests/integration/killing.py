@@ -14,7 +14,7 @@ from pipelines.raw.database import open_warehouse
 
 
 class _EndingConnection:
-    """A connection that passes calls on while there are any left. It rolls nothing back at the end."""
+    """A connection that passes a limited number of calls on, and does not roll back at the end."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, spend: Callable[[], None]) -> None:
         self._connection = connection

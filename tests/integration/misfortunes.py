@@ -1,8 +1,7 @@
-"""What goes wrong on chains, and every number compared: `python -m tests.integration.misfortunes [--faults]`.
+"""Misfortunes of chains, with all numbers compared: `python -m tests.integration.misfortunes [--faults]`.
 
-The misfortunes happen together, on one real node and before one service. At the end everything that the API shows
-is held against the node's answers. With `--faults` the same happens once more behind providers that fail, and has to
-end in the same state.
+The misfortunes happen together, on one real node with one service. At the end all answers of the API are compared with
+the node's. With `--faults` a second round runs behind failing providers, and must end in the same state.
 """
 
 import argparse
@@ -55,7 +54,7 @@ PROVIDER_FAULTS = Faults(
     ],
 )
 ROUNDS = (("Every number against the node's", None), ("Behind failing providers", PROVIDER_FAULTS))
-# Blocks after the last event, so that all of it is final and has been looked at once more since.
+# Blocks after the last event: all events become final and are read a second time.
 _FINALITY = 70
 _MOST_PROBLEMS = 40
 # Characters of a difference between two end states, which may be of whole lists.
@@ -67,7 +66,7 @@ _DONE = object()
 
 @dataclass(frozen=True)
 class Result:
-    """What a round ended with: a finding for each misfortune, the state it left, and faults that never occurred."""
+    """The result of a round: a finding for each misfortune, the end state, and faults that never occurred."""
 
     findings: dict[Misfortune, Finding]
     state: dict[str, Any]
@@ -75,17 +74,17 @@ class Result:
 
     @property
     def problems(self) -> list[str]:
-        """All that is wrong."""
+        """All problems, with the misfortunes' names."""
         return [
             f"{misfortune.name}: {text}" for misfortune, finding in self.findings.items() for text in finding.problems
         ]
 
 
 def run_all(system: System, misfortunes: Sequence[Misfortune] = MISFORTUNES) -> dict[Misfortune, Case]:
-    """Run the scripts of misfortunes on an open system, until the service has nothing left to do.
+    """Run the scripts of misfortunes on an open system until the service is idle.
 
     Raises:
-        SystemFailure: the service did not get on.
+        SystemFailure: the service made no progress.
     """
     wallets = iter(system.world.wallets)
     cases = {misfortune: Case(system, wallets) for misfortune in misfortunes}
@@ -121,7 +120,7 @@ def _compare(chain: Chain, case: Case) -> Finding:
 
 
 def show(title: str, result: Result, console: Console) -> None:
-    """Print a row for each misfortune, and what is wrong."""
+    """Print a row for each misfortune, and all problems."""
     table = Table(title=title, title_justify="left")
     for column in ("Misfortune", "What was done"):
         table.add_column(column, overflow="fold")

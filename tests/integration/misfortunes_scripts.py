@@ -1,4 +1,4 @@
-"""The misfortunes: what each does to the chain and through the API, and what only it knows of the outcome.
+"""The misfortunes: the scripts' actions on the chain and through the API, and their expectations.
 
 A script has up to three parts. The pipeline runs after each of them, for all scripts at once.
 """
@@ -19,7 +19,7 @@ _MOST_CYCLES = 10
 
 
 class Case:
-    """One misfortune that is under way: its own wallets, and what has to come of it."""
+    """A running misfortune, with its own wallets and expectations."""
 
     def __init__(self, system: System, wallets: Iterator[str]) -> None:
         self.system = system
@@ -29,7 +29,7 @@ class Case:
         self._wallets = wallets
 
     def wallets(self, count: int) -> list[str]:
-        """Take wallets that nobody else uses."""
+        """Take unused wallets."""
         return [next(self._wallets) for _ in range(count)]
 
     def tenant(self, name: str = "acme") -> Tenant:
@@ -37,7 +37,7 @@ class Case:
         return self.system.tenant(name)
 
     def add(self, what: Token | str, label: str, tenant: str = "acme") -> Subject:
-        """Have a tenant add a token or a wallet, whose end state is compared."""
+        """Have a tenant add a token or a wallet for the comparison of end states."""
         subject = self.tenant(tenant).add(what, label)
         self.expected[subject] = Expectation()
         return subject
@@ -49,7 +49,7 @@ class Case:
         return subject
 
     def expect(self, subject: Subject, **expected: Any) -> None:
-        """Say what only the script knows; as `Expectation`."""
+        """Set the facts that only the script knows, as for `Expectation`."""
         self.expected[subject] = Expectation(**expected)
 
     def require(self, what: str, is_so: Callable[[], bool]) -> None:
@@ -104,7 +104,7 @@ def _toggled(case: Case) -> Iterator[None]:
     case.world.transfer_many(12, [token], wallets=holders, per_block=4)
     for subject in subjects:
         subject.disable()
-    # Nobody may see these.
+    # These movements must stay invisible.
     case.pass_round(token, holders, 1_000)
     case.world.submit(wallet, others[1], value=3 * _COIN)
     case.world.mine()
@@ -242,7 +242,7 @@ def _batch(case: Case) -> Iterator[None]:
     case.track(token, "BULK")
     wallet = case.track(case.wallets(1)[0], "wallet beside a batch")
     case.world.distribute(token, 10**18, [wallet.address])
-    # Receivers that are nobody's wallets.
+    # None of the receivers is a tracked wallet.
     data = call_data("TestToken", "emit_many", 10_000, 10**15, 1_000_000)
     case.send(case.world.deployer, token.address, data, gas=10**9)
     yield
@@ -260,7 +260,7 @@ def _two_tenants(case: Case) -> Iterator[None]:
     case.world.mine()
     theirs = [case.add(token, "SHARED", "beta"), case.add(wallet, "shared wallet", "beta")]
     yield
-    # Of the others, beta may not even know that they exist.
+    # Tenant beta must not see the objects of acme.
     for subject in theirs:
         subject.enable()
     case.world.transfer_many(6, [token], wallets=holders[:2], per_block=2)
@@ -317,7 +317,7 @@ def _history_from_creation(case: Case) -> Iterator[None]:
     yield
     never_tracked.request_history("creation", f"block:{case.world.node.head() - 2}")
     subject.request_history("creation", "now")
-    # Overlaps it, and collects nothing twice.
+    # This request overlaps the one before and must collect nothing twice.
     subject.request_history("block:1", f"block:{case.world.node.head() - 3}")
     case.pass_round(token, holders, 10**11)
     client = subject.tenant.client
@@ -354,7 +354,7 @@ def _cancelled_history(case: Case) -> Iterator[None]:
     yield
     client = subject.tenant.client
     for _ in range(_MOST_CYCLES):
-        # One cycle's time may be over before this request's turn comes.
+        # A cycle's time may be over before it reaches this request.
         if client.get(request.path)["progress"]["done"] > 0:
             break
         case.system.cycle()
@@ -393,7 +393,7 @@ def _rewards_and_withdrawals(case: Case) -> Iterator[None]:
         case.world.node.rpc("anvil_setCoinbase", [proposer])
         case.send(busy, withdrawer, value=5)
         case.world.node.rpc("anvil_setCoinbase", [ZERO_ADDRESS])
-        # Credited without a transaction, as of a block that nobody has looked at yet.
+        # Credit the withdrawer without a transaction before any reading of this block.
         block = case.world.mine()
         balance = case.world.native_balance(withdrawer, block)
         case.world.node.set_balance(withdrawer, balance + 32 * _COIN)
@@ -496,6 +496,6 @@ MISFORTUNES = (
     Misfortune("rewards", "a proposer's fees, and credits without transactions", _rewards_and_withdrawals),
     Misfortune("failed transaction", "transactions that only cost their fee", _failed_transaction),
     Misfortune("removal", "a token is removed and added anew", _removal),
-    # The last one: it takes its own blocks back, and those alone.
+    # This one must be the last: it only orphans its own blocks.
     Misfortune("reorganisation", "30 blocks replaced by 35 while a cycle runs", _reorganised),
 )

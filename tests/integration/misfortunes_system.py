@@ -1,7 +1,7 @@
-"""The system that misfortunes happen to: a chain, a service over it, the API on a port, and tenants that call it.
+"""The system under test for misfortunes: a chain, a service over it, the API on a port, and tenants as its clients.
 
-Time is the chain's, also for the API: what a tenant does happens half-way between the newest block and the one to
-come, so that every window is known to the block, and two rounds of one script are the same.
+The API also uses the chain's time: tenants act half-way between the newest block and the next one. So the first and
+last block of every window are known, and two rounds of one script are equal.
 """
 
 import contextlib
@@ -25,24 +25,24 @@ from tests.integration.harness import LocalNetwork, Service
 
 LEDGER = "local"
 BLOCK_SECONDS = 12
-# Cycles that a provider's passing faults may cost.
+# Attempts per collection or cycle behind faulty providers.
 _TRIES = 8
 _MOST_COLLECTIONS = 40
 _WALLETS = 80
-# Blocks in one eth_getLogs: few, so that even this short chain is collected in parts.
+# Blocks in one eth_getLogs: small enough for this short chain to be collected in parts.
 _MOST_BLOCKS = 20
-# The exit code of `ledgermart cycle` when a network failed and all else went well.
+# Exit code of `ledgermart cycle` if only a network failed.
 _NETWORK_FAILED = 3
-# Every cycle publishes, also blocks in which nothing happened, so that what is compared is of the newest block.
+# Every cycle publishes, even after empty blocks, so that comparisons are at the newest block.
 _SETTINGS = {"LEDGERMART_RATE_LIMIT_PER_MINUTE": "1000000", "LEDGERMART_AS_OF_SECONDS": "1"}
 
 
 class SystemFailure(Exception):
-    """The round cannot go on; the message says why."""
+    """The round cannot continue; the message says why."""
 
 
 class _ChainClock:
-    """In the place of `datetime` where the control store and the API read the clock."""
+    """Substitute for `datetime` in `control.clock`, from which the control store and the API read the time."""
 
     def __init__(self, node: AnvilNode) -> None:
         self._node = node
@@ -53,7 +53,7 @@ class _ChainClock:
 
 @dataclass
 class Span:
-    """A tracking window [opened, closed) as the tenant made it, Unix seconds; open while `closed` is None."""
+    """A tracking window [opened, closed) in Unix seconds; open while `closed` is None."""
 
     opened: int
     closed: int | None = None
@@ -61,7 +61,7 @@ class Span:
 
 @dataclass(frozen=True)
 class HistoryRequest:
-    """A history request as the tenant made it; `path` is the operation's."""
+    """A tenant's history request; `path` is the path of its operation."""
 
     path: str
     start: str
@@ -70,11 +70,13 @@ class HistoryRequest:
 
 
 class Subject:
-    """A token or wallet of a tenant, created when this is; and what the tenant did with it, for the comparison.
+    """A token or wallet of a tenant, with a record of the tenant's actions for the comparison.
+
+    The constructor creates it through the API.
 
     Args:
-        tenant: whose it is.
-        what: a token, or a wallet's address.
+        tenant: its owner.
+        what: token, or address of a wallet.
         label: name in tables and problems.
     """
 
@@ -94,11 +96,11 @@ class Subject:
         self.path = f"/v1/{self.kind}/{self.id}"
 
     def enable(self) -> None:
-        """Have it tracked from the next block on."""
+        """Enable tracking from the next block on."""
         self.spans.append(Span(self._put("enabled")))
 
     def disable(self) -> None:
-        """Have it tracked up to the newest block, and no longer."""
+        """Disable tracking after the newest block."""
         self.spans[-1].closed = self._put("disabled")
 
     def _put(self, status: str) -> int:
@@ -110,7 +112,7 @@ class Subject:
         return moment
 
     def request_history(self, start: str, end: str, native: str | None = None) -> HistoryRequest:
-        """Ask for a past range; `native` is the mode of a wallet's native value."""
+        """Request a past range; `native` is the mode of a wallet's native value."""
         body = {"from": start, "to": end, **({} if native is None else {"native": native})}
         answer = self.tenant.client.post(f"{self.path}/history-requests", body)
         made = HistoryRequest(f"{self.path}/history-requests/{answer['id']}", start, end, native)
@@ -119,7 +121,7 @@ class Subject:
 
 
 class Tenant:
-    """A tenant with an admin key and a ledger, who uses the API."""
+    """A tenant with an admin key and a ledger that uses the API."""
 
     def __init__(self, system: "System", name: str) -> None:
         self.system = system
@@ -129,7 +131,7 @@ class Tenant:
         self.client.put("/v1/networks/local/ledgers", {"name": LEDGER, "displayName": "Local"})
 
     def add(self, what: Token | str, label: str) -> Subject:
-        """Create a token or a wallet, not tracked."""
+        """Create a token or a wallet without tracking."""
         subject = Subject(self, what, label)
         self.subjects.append(subject)
         return subject
@@ -142,17 +144,17 @@ class Tenant:
 
 @dataclass(frozen=True)
 class Faults:
-    """What the two providers do wrong: both of them `always`, and the first one `by_turns`, a set for each cycle."""
+    """Faults of the two providers: `always` for both, `by_turns` for the first one, a set for each cycle."""
 
     always: Sequence[Fault]
     by_turns: Sequence[Sequence[Fault]]
 
 
 def prepare(folder: Path) -> None:
-    """Run `ledgermart init` in an empty folder, for stages to be made of copies.
+    """Run `ledgermart init` in an empty folder, as a template for stages.
 
     Raises:
-        SystemFailure: it failed; with what it printed.
+        SystemFailure: the command failed; the message contains its output.
     """
     service = Service(folder, [LocalNetwork("local", None)])
     service.close()
@@ -162,11 +164,11 @@ def prepare(folder: Path) -> None:
 
 
 class System:
-    """Everything for one round; a context manager that stops what it started.
+    """The environment of one round; a context manager that stops all that it started.
 
     Args:
-        folder: one that was prepared.
-        faults: of the two providers through which the service then reaches the node; None is one honest provider.
+        folder: a prepared folder.
+        faults: faults of the two providers between service and node; None: one honest provider.
     """
 
     def __init__(self, folder: Path, faults: Faults | None = None) -> None:
@@ -201,24 +203,24 @@ class System:
 
     @property
     def tenants(self) -> list[Tenant]:
-        """Those there are so far."""
+        """The tenants created so far."""
         return list(self._tenants.values())
 
     def tenant(self, name: str) -> Tenant:
-        """Return a tenant, made when first asked for."""
+        """Return a tenant; create it on the first call."""
         if name not in self._tenants:
             self._tenants[name] = Tenant(self, name)
             self._open.callback(self._tenants[name].client.close)
         return self._tenants[name]
 
     def now(self) -> float:
-        """What the API's clock shows, Unix seconds."""
+        """Return the time of the API's clock in Unix seconds."""
         return clock.utc_now().timestamp()
 
-    # What the pipeline does
+    # The pipeline
 
     def collect(self) -> None:
-        """Bring the raw tables up to the head, in this process: nothing is transformed or published."""
+        """Collect raw tables up to the head in this process, without transforming or publishing."""
         self._until_well(self._try_to_collect)
 
     def cycle(self) -> None:
@@ -226,10 +228,10 @@ class System:
         self._until_well(self._try_a_cycle)
 
     def settle(self) -> None:
-        """Let the pipeline work until every history request is done with and it asks the providers for no more logs.
+        """Run the pipeline until all history requests have ended and it requests no more logs from the providers.
 
         Raises:
-            SystemFailure: that takes too long.
+            SystemFailure: the pipeline is not idle after the maximal number of cycles.
         """
         for _ in range(_TRIES):
             self._until_nothing_is_asked()
@@ -247,12 +249,12 @@ class System:
         raise SystemFailure(f"the service is not idle after {_TRIES} cycles; history requests under way: {waiting}")
 
     def unused_faults(self) -> list[Fault]:
-        """Return the faults that were to pass and did not occur, or not as often as they were to."""
+        """Return the temporary faults that did not occur as often as planned."""
         left = [fault for proxy in self.proxies for fault in proxy.faults() if fault.times is not None]
         return [*left, *(fault for turn in self._turns for fault in turn)]
 
     def _until_nothing_is_asked(self) -> None:
-        """Final ranges are read a second time, some in each cycle."""
+        """Collect until no logs are requested: each cycle reads some of the final ranges a second time."""
         for _ in range(_MOST_COLLECTIONS):
             asked = self._asked()
             self.collect()
@@ -264,7 +266,7 @@ class System:
         return sum(proxy.count("eth_getLogs") for proxy in self.proxies)
 
     def _until_well(self, attempt: Callable[[], tuple[int | None, str | None]]) -> None:
-        """Repeat until the node's head is reached without an error; passing faults may cost attempts."""
+        """Repeat until the node's head is reached without an error; temporary faults may cost attempts."""
         self.proxies[0].inject(*next(self._turns, ()))
         failures = []
         for _ in range(_TRIES if self._faults else 1):
@@ -281,7 +283,7 @@ class System:
     def _try_a_cycle(self) -> tuple[int | None, str | None]:
         result = self._command("cycle", "--json", codes=(0, _NETWORK_FAILED))
         network = result["networks"].get("local", {"head": None, "status": "Unknown"})
-        # The command also fails where a part of history could not be read; what is live is collected all the same.
+        # The command also fails if a part of a history could not be read, but still collects live tracking.
         return network["head"], None if network["status"] == "Healthy" else result["error"]
 
     def _command(self, *arguments: str, codes: Sequence[int] = (0,)) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-"""Holds what the API shows to each tenant against the node: coverage, cap tables, balances, activities.
+"""Compares the API's answers to each tenant with the node: coverage, cap tables, balances, activities.
 
-The node's answers are the truth, and what the tenants did says what each may see; the service's tables are not looked
-at. At the newest moment every number has to be the node's. At an earlier one it has to be that too, or a later
-adjustment of the same pair in the same range has to explain it: what moved without an event was seen only then.
+The node's answers are the truth, and the tenants' actions define what each may see. The service's tables are not read.
+At the newest moment every number must equal the node's. An earlier number may differ if a later adjustment of the same
+pair in the same range explains it: only later readings reveal changes without an event.
 """
 
 from bisect import bisect_left
@@ -31,10 +31,10 @@ from tests.integration.misfortunes_system import HistoryRequest, Subject
 Row = dict[str, Any]
 
 _PAGE = 1000
-# Moments in each covered range at which everything is compared: its ends, and so many in between.
+# Compared moments between the two ends of each covered range; the ends are compared as well.
 _BETWEEN = 2
 _MADE_UP = ("Adjustment", "Internal")
-# What two rounds have in common of an activity: chains are the same but for the hashes of blocks.
+# Fields of an activity that are equal in two rounds: only block hashes differ between their chains.
 _TOLD = (
     "type",
     "date",
@@ -58,7 +58,7 @@ class Range(NamedTuple):
 
 
 class Movement(NamedTuple):
-    """What a Transfer event says."""
+    """The content of a Transfer event."""
 
     block: int
     log_index: int
@@ -71,30 +71,30 @@ class Movement(NamedTuple):
 
 @dataclass
 class Finding(Verdict):
-    """A verdict in which rows may also be explained by an adjustment."""
+    """A verdict that also counts rows explained by an adjustment."""
 
     explained: int = 0
 
     def explain(self) -> None:
-        """Count one row that is not the node's and whose adjustment is shown."""
+        """Count one row that differs from the node and is explained by a listed adjustment."""
         self.total += 1
         self.explained += 1
 
     def require(self, is_so: bool, problem: str) -> None:
-        """Note a problem unless something is so."""
+        """Add a problem unless the condition holds."""
         if not is_so:
             self.problems.append(problem)
 
 
 @dataclass(frozen=True)
 class Expectation:
-    """What only the script knows of a subject.
+    """Facts about a subject that only the script knows.
 
     Args:
         adjusted: holders (of a wallet: assets) that must have an adjustment; all others must not, unless `is_lying`.
-        is_lying: whether adjustments may come anywhere.
-        behaviour: of the token, as its detail has to say.
-        internals: (block, transaction hash, direction, amount, counterparty) of a wallet's traced payments, all.
+        is_lying: whether adjustments may occur for any holder.
+        behaviour: the token's behaviour as its detail must show it.
+        internals: all traced payments of a wallet: (block, transaction hash, direction, amount, counterparty).
     """
 
     adjusted: frozenset[str] = frozenset()
@@ -104,7 +104,7 @@ class Expectation:
 
 
 class Chain:
-    """The node's word on a chain that has come to rest; what was asked once is kept."""
+    """Cached answers of the node about a chain that no longer grows."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -129,7 +129,7 @@ class Chain:
         self._decimals: dict[str, int | None] = {NATIVE: NATIVE_DECIMALS}
 
     def span(self, opened: int, closed: int | None) -> Range:
-        """Return the blocks whose time is in [opened, closed), from block 1 on; empty where last < first."""
+        """Return the blocks from 1 on with a time in [opened, closed); the range is empty if last < first."""
         last = self.head if closed is None else bisect_left(self.times, closed) - 1
         return Range(max(bisect_left(self.times, opened), 1), last)
 
@@ -138,15 +138,15 @@ class Chain:
         return bisect_left(range(self.head + 1), True, key=lambda number: self.is_there(address, number))
 
     def is_there(self, address: str, block: int) -> bool:
-        """Whether there was a contract at an address at the end of a block."""
+        """Return whether an address has code at the end of a block."""
         return bool(self.world.node.rpc("eth_getCode", [address, hex(block)]) != "0x")
 
     def supply(self, token: str, block: int) -> int:
-        """Return the total supply at the end of a block, base units; zero before there was a contract."""
+        """Return the total supply at the end of a block in base units; zero before the contract's creation."""
         return self.world.total_supply(token, block) if self.is_there(token, block) else 0
 
     def balances(self, asset: str, holders: Sequence[str], block: int) -> dict[str, int]:
-        """Return what holders have of an asset at the end of a block, base units."""
+        """Return the holders' balances of an asset at the end of a block in base units."""
         missing = [holder for holder in holders if (asset, holder, block) not in self._balances]
         if asset == NATIVE:
             found = [self.world.native_balance(holder, block) for holder in missing]
@@ -158,7 +158,7 @@ class Chain:
         return {holder: self._balances[asset, holder, block] for holder in holders}
 
     def decimals(self, asset: str) -> int:
-        """Return what an asset's contract says about its decimals."""
+        """Return the decimals of an asset's contract."""
         if asset not in self._decimals:
             answer = self.world.node.rpc("eth_call", [{"to": asset, "data": "0x313ce567"}, "latest"])
             self._decimals[asset] = int(answer, 16)
@@ -166,7 +166,7 @@ class Chain:
 
 
 def merged(ranges: Iterable[Range]) -> list[Range]:
-    """Return the maximal ranges of a union, in order; empty ones are left out."""
+    """Return the union of ranges as maximal ranges, in order; skip empty ones."""
     joined: list[Range] = []
     for first, last in sorted(part for part in ranges if part.first <= part.last):
         if joined and first <= joined[-1].last + 1:
@@ -210,11 +210,11 @@ class _Check:
         return Range(max(first, 1), self._operation_end(request) if last is None else last)
 
     def _operation_end(self, request: HistoryRequest) -> int:
-        """The block that `now` was."""
+        """Return the block to which `now` was resolved."""
         return int(self.operations[request.path]["toBlock"])
 
     def _check_coverage(self) -> list[Range]:
-        """Compare what is collected with what was asked for; a request that ended early may have left any part."""
+        """Compare the collected ranges with the requested ones; a request that ended early may have left any part."""
         answer = self.client.get(f"{self.subject.path}/coverage")
         collected = [Range(row["fromBlock"], row["toBlock"]) for row in answer["collected"]]
         windows = [self.chain.span(span.opened, span.closed) for span in self.subject.spans]
@@ -238,7 +238,7 @@ class _Check:
         return collected
 
     def moments(self) -> Iterator[tuple[Range, int]]:
-        """Yield moments at which everything is compared, in order, each with its range."""
+        """Yield (range, block) for each compared moment, in order."""
         for covered in self.collected:
             length = covered.last - covered.first
             steps = {covered.first + length * step // (_BETWEEN + 1) for step in range(_BETWEEN + 2)}
@@ -246,16 +246,16 @@ class _Check:
                 yield covered, block
 
     def as_of(self, block: int) -> dict[str, str]:
-        """Parameters for a moment: the newest one is asked for by asking for none."""
+        """Return the query parameters of a moment; the newest one needs none."""
         return {} if block == self.collected[-1].last else {"asOf": f"block:{block}"}
 
     def check_moment(self, answer: Row, block: int) -> None:
-        """An answer is of the moment that was asked for."""
+        """Require the answer's moment to be the requested one."""
         shown = answer["asOf"]["blockNumber"]
         self.finding.require(shown == block, self.say(f"asked for block {block}, and answered as of {shown}"))
 
     def known(self, row: Row, asset: str, quantity: int, true: int, is_explained: bool, *more: str | None) -> None:
-        """Count one balance: it is the node's, or explained, or wrong."""
+        """Count one balance as equal to the node's, explained, or wrong."""
         if quantity == true:
             shown = decimal_text(quantity, self.chain.decimals(asset))
             self.finding.count(self.finding.differs(self.say(f"{asset} quantity"), row["quantity"], shown), *more)
@@ -265,9 +265,10 @@ class _Check:
             self.finding.count(self.say(f"{row} is shown, and the node says {true}"), *more)
 
     def check_reconciliation(self, row: Row, block: int, is_adjusted: bool, behaviour: str | None) -> None:
-        """What was compared with the chain says so, with the block; where a request ended early it may not be yet.
+        """Require the reconciliation and checked block of a row that was compared with the chain.
 
-        A reading of what is not known to be Standard confirms its own block alone.
+        After a request that ended early, rows may still be unchecked. For tokens that are not known to be Standard, a
+        reading only confirms its own block.
         """
         is_confirmable = behaviour == "Standard" or row["checkedBlockNumber"] == block
         if row["reconciliation"] == "Unchecked" and not (self.is_done and is_confirmable):
@@ -282,7 +283,7 @@ class _Check:
         )
 
     def check_adjusted(self, adjusted: set[str]) -> None:
-        """Adjustments are where the script made them necessary, and nowhere else."""
+        """Require adjustments exactly where the script made them necessary."""
         self.finding.require(
             self.expected.adjusted <= adjusted,
             self.say(f"no adjustment of {sorted(self.expected.adjusted - adjusted)}"),
@@ -293,7 +294,7 @@ class _Check:
         )
 
     def compare(self, what: str, shown: Counter[Any], true: Counter[Any]) -> None:
-        """Count rows of which both sides have to have the same."""
+        """Count rows that must be the same on both sides."""
         self.finding.total += (shown | true).total()
         self.finding.agreed += (shown & true).total()
         for name, rows in (("missing", true - shown), ("not on the node", shown - true)):
@@ -409,7 +410,7 @@ class _TokenCheck(_Check):
         return quantities
 
     def _check_sums(self, tables: dict[int, dict[str, int]]) -> None:
-        """Between two moments of one range, every holder's activities are the change of the balance."""
+        """Require each holder's activities between two moments of a range to sum up to the change of its balance."""
         for covered in self.collected:
             for earlier, later in pairwise(block for block in tables if _holds([covered], block)):
                 change: dict[str, int] = defaultdict(int)
@@ -442,7 +443,7 @@ class _WalletCheck(_Check):
         self._check_sums(held)
 
     def _full_blocks(self) -> list[Range]:
-        """Ranges whose transactions are collected, not only the balance."""
+        """Return the ranges with collected transactions, as opposed to balances alone."""
         return merged(
             [
                 *(self.chain.span(span.opened, span.closed) for span in self.subject.spans),
@@ -473,7 +474,7 @@ class _WalletCheck(_Check):
         self.compare("token movements", shown, true)
 
     def _check_native(self, wallet: str) -> None:
-        """Payments, fees and failures are the transactions of the blocks that are collected in full."""
+        """Compare payments, fees and failures with the transactions of all blocks collected in full."""
         shown = Counter(
             (row["blockNumber"], row["transactionHash"], row["type"], int(row["amountRaw"]), row["status"] == "Failed")
             for row in self.movements
@@ -554,7 +555,7 @@ class _WalletCheck(_Check):
         return {asset: int(row["quantityRaw"]) for asset, row in rows.items()}
 
     def _corrections(self, asset: str) -> list[int]:
-        """Blocks at which a balance was corrected; a traced payment corrects nothing."""
+        """Return the blocks of adjustments; traced payments are not adjustments."""
         return [
             row["blockNumber"]
             for row in self.made_up
@@ -562,7 +563,7 @@ class _WalletCheck(_Check):
         ]
 
     def _check_sums(self, held: dict[int, dict[str, int]]) -> None:
-        """Between two moments of one range, the activities of every asset are the change of the balance."""
+        """Require each asset's activities between two moments of a range to sum up to the change of its balance."""
         for covered in self.collected:
             for earlier, later in pairwise(block for block in held if _holds([covered], block)):
                 change: dict[str, int] = defaultdict(int)
@@ -578,7 +579,7 @@ class _WalletCheck(_Check):
 
 
 def check_subject(chain: Chain, subject: Subject, expected: Expectation, finding: Finding) -> None:
-    """Compare everything that the API shows of a token or a wallet, and count it."""
+    """Compare all answers of the API about a token or wallet, and count them."""
     try:
         if subject.token is not None:
             _TokenCheck(chain, subject, expected, finding).run(subject.token)
@@ -589,7 +590,7 @@ def check_subject(chain: Chain, subject: Subject, expected: Expectation, finding
 
 
 def behaviour_of(subject: Subject, asset: str) -> str | None:
-    """Return how an asset's balances move by what its tenant is told; null where the tenant has no such token."""
+    """Return the behaviour that the API shows for an asset; None if the tenant has no such token."""
     if asset == NATIVE:
         return "Standard"
     own = [one for one in subject.tenant.subjects if one.token is not None and one.address.lower() == asset.lower()]
@@ -599,9 +600,9 @@ def behaviour_of(subject: Subject, asset: str) -> str | None:
 def end_state(subjects: Iterable[Subject]) -> dict[str, Any]:
     """Return the API's answers about subjects, without parts that depend on ids, versions or the moments of cycles.
 
-    An adjustment's block is when it was seen: of those only the sums stay. Confirmation of a balance or supply that may
-    change without an event depends on when it was read. Collection by a request that ended early depends on moments
-    altogether.
+    Adjustments are summed up because their blocks depend on when the change was seen. Reconciliation is left out for
+    balances and supplies that may change without an event: it depends on when they were read. Subjects with a request
+    that ended early are left out: their collected ranges depend on the moments of cycles.
     """
     state: dict[str, Any] = {}
     for subject in subjects:

@@ -1,6 +1,6 @@
-"""What the raw tables should hold, worked out from the node by web3.py and by counting blocks: another road.
+"""Expected rows of the raw tables, read from the node by web3.py and computed block by block.
 
-Nothing here uses the service's extraction, nor its SQL.
+The module uses neither the service's extraction nor its SQL.
 """
 
 from collections import defaultdict
@@ -33,7 +33,7 @@ class _NodeProvider(BaseProvider):
 
 
 class Oracle:
-    """The truth about one network of a service, from its node as it is when asked."""
+    """The truth about one network of a service, from the current state of its node."""
 
     def __init__(self, service: Service, node: AnvilNode, network: str = "local") -> None:
         self.network = network
@@ -85,7 +85,7 @@ class Oracle:
         )
 
     def all_transfers(self) -> Iterator[Row]:
-        """The columns of `transfers`, whoever tracks them."""
+        """Yield all transfers of the chain with the columns of `transfers`."""
         web3 = Web3(_NodeProvider(self.node))
         event = web3.eth.contract(abi=artifact("TestToken").abi).events.Transfer()
         logs = web3.eth.get_logs({"fromBlock": 0, "toBlock": self.head, "topics": [TRANSFER_TOPIC]})
@@ -136,7 +136,7 @@ class Oracle:
         return sorted(rows, key=lambda row: row[:2])
 
     def balance(self, token: str, holder: str, block_hash: str) -> int:
-        """What the node says that a holder has at the end of a block."""
+        """Return a holder's balance at the end of a block, from the node."""
         at = {"blockHash": block_hash}
         if token == "native":
             return int(self.node.rpc("eth_getBalance", [holder, at]), 16)
@@ -191,9 +191,9 @@ def check_truth(service: Service, node: AnvilNode, network: str = "local") -> No
 
 
 def check_anchors(service: Service, node: AnvilNode, network: str = "local") -> int:
-    """Assert that whoever moved in a window has a balance at the block before it, and return how many there are.
+    """Assert that all holders with movements in a window have a reading at the block before it; return their number.
 
-    Views begin after the genesis block, and the zero address holds nothing.
+    Views begin after the genesis block, and the zero address needs no reading.
     """
     oracle = Oracle(service, node, network)
     known = {

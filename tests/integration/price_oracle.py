@@ -46,12 +46,12 @@ class SourcePrice(NamedTuple):
     price_id: str
 
     def is_fresh(self, moment: datetime) -> bool:
-        """Whether it is not too old."""
+        """Return whether the price is not too old."""
         return self.fresh_until is None or moment < self.fresh_until
 
 
 class Step(NamedTuple):
-    """What holds at a moment: the status, and the price that gives it."""
+    """The status in force at a moment, and the price behind it."""
 
     status: str
     price: SourcePrice | None = None
@@ -66,7 +66,7 @@ def rounded_text(value: Fraction) -> str:
 
 
 def leg_prices(world: PriceWorld, pair: Pair, route: Route, leg_number: int) -> list[LegPrice]:
-    """What the pair's tenant may see of a leg, one price per instant, in time order."""
+    """Return the prices of a leg that the pair's tenant may see, one per instant, in time order."""
     found: dict[datetime, tuple[tuple[float, float], LegPrice]] = {}
 
     def offer(price: LegPrice, precedence: float) -> None:
@@ -97,7 +97,7 @@ def newest(prices: Iterable[LegPrice], moment: datetime) -> LegPrice | None:
 
 
 def composed(world: PriceWorld, pair: Pair, position: int) -> list[SourcePrice]:
-    """What one source says of the pair, before guards."""
+    """Return one source's prices of the pair, before guards."""
     route = pair.routes[position]
     legs = [leg_prices(world, pair, route, number) for number in range(max(1, len(route.legs)))]
     inverted = [leg.is_inverted for leg in route.legs] or [False]
@@ -143,12 +143,12 @@ def composed(world: PriceWorld, pair: Pair, position: int) -> list[SourcePrice]:
 
 
 def differs(price: Decimal, reference: Fraction, percent: Decimal) -> bool:
-    """Whether a price is further than a percentage away from a reference."""
+    """Return whether a price deviates from a reference by more than a percentage."""
     return abs(Fraction(price) - reference) / reference * 100 > Fraction(percent)
 
 
 def source_prices(world: PriceWorld, pair: Pair) -> list[SourcePrice]:
-    """What the sources say of the pair, judged one after the other."""
+    """Return the sources' prices of the pair, with guards applied one after the other."""
     said = [price for position in range(len(pair.routes)) for price in composed(world, pair, position)]
     heard = [price for price in said if world.reviews.get((pair.key, price.price_id)) != "Rejected"]
     used: dict[str, Decimal] = {}
@@ -184,7 +184,7 @@ def source_prices(world: PriceWorld, pair: Pair) -> list[SourcePrice]:
 
 
 def step_at(pair: Pair, prices: Iterable[SourcePrice], moment: datetime) -> Step | None:
-    """The system price at a moment; None before anything was said."""
+    """Return the system price at a moment; None before the first price."""
     until_now = [price for price in prices if price.effective_from <= moment and price.state != "Rejected"]
     if not until_now:
         return None

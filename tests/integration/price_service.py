@@ -35,12 +35,12 @@ from tests.integration.killing import ending_after, kill_this_process
 
 
 class PriceService(Service):
-    """A service whose price sources are those of a file, and the feeds of its network.
+    """A service with the price sources of a file and the feeds of its network.
 
     Args:
-        folder: empty.
+        folder: an empty folder.
         definitions: the file of price sources.
-        network: where feeds are; its feeds are added to it.
+        network: the network to which the feeds are added.
         feeds: the feeds.
         settings: further LEDGERMART_* variables.
     """
@@ -66,7 +66,7 @@ class PriceService(Service):
         """The definitions in force, by id."""
         return price_sources_in_force(self.settings)
 
-    # What tenants do
+    # Tenants' actions
 
     def pair(
         self,
@@ -76,7 +76,7 @@ class PriceService(Service):
         price_type: str = "Trade",
         **rules: Any,
     ) -> PairRow:
-        """Configure a pair, such as `BTC/USD`, with the items that are not there yet."""
+        """Configure a pair, such as `BTC/USD`, and any missing items."""
         priced_as, priced_in = name.split("/")
         with self.store.write() as session:
             for symbol in (priced_as, priced_in, *filter(None, [rules.get("bridge")])):
@@ -110,10 +110,10 @@ class PriceService(Service):
                 multiplier=Decimal(multiplier),
             )
 
-    # What the pipeline does
+    # The pipeline
 
     def price_cycle(self) -> PriceReport:
-        """The control snapshot, market lists, routes and polls of a cycle."""
+        """Run a cycle's control snapshot, market lists, routes and polls."""
         with open_warehouse(self.settings.warehouse_path) as connection:
             with self.store.read() as session:
                 snapshot = read_snapshot(session)
@@ -145,7 +145,7 @@ class PriceService(Service):
                 connection.execute(f"update raw.{table} set {moved}")
 
     def publish(self) -> None:
-        """Take what is stored for transformed and published."""
+        """Record the stored rows as transformed and published."""
         with open_warehouse(self.settings.warehouse_path) as connection:
             ((batch,),) = connection.execute("select max(batch_id) from raw.batches").fetchall()
             record_transform(connection, batch, "test")
@@ -153,7 +153,7 @@ class PriceService(Service):
             report_discoveries(connection, self.store)
 
     def price_slot(self, is_over: Callable[[], bool] = lambda: False) -> DiscoveryReport:
-        """The time for discoveries at the end of a cycle."""
+        """Run discoveries, as at the end of a cycle."""
         with open_warehouse(self.settings.warehouse_path) as connection:
             self._batches += 1
             batch = open_batch(connection, f"test run {self._batches}")
@@ -173,12 +173,12 @@ class PriceService(Service):
         return report
 
     def discovery(self, operation: OperationRow) -> OperationRow:
-        """A discovery as it stands now."""
+        """Return the current state of a discovery."""
         with self.store.read() as session:
             return operations.get(session, operation.tenant_id, operation.id, operation.kind, operation.pair_key)
 
     def windows(self, pair: PairRow) -> list[tuple[str, str, datetime, datetime, Decimal, bool]]:
-        """Windows that a pair sees: source, market, start, end, price and whether it is partial."""
+        """Return the windows that a pair sees: source, market, start, end, price and `is_partial`."""
         rows = self.query(
             """
             select source_id, market_id, seen.window_start, effective_from, price, is_partial
@@ -195,7 +195,7 @@ class PriceService(Service):
 
 
 def main(folder: str, definitions: str, statements: str) -> None:
-    """Read discoveries in a process of its own, killed after a number of statements."""
+    """Run discoveries in a separate process, killed after a number of statements."""
     service = PriceService(Path(folder), Path(definitions))
     # Started by -m, this module is the main one.
     with ending_after(int(statements), kill_this_process, "__main__"):

@@ -1,8 +1,8 @@
 """Made-up pairs and the pipeline's raw rows about their prices, cycle by cycle: for tests of the transformation.
 
-Time goes in whole hours, so that prices of different sources take effect and grow too old at the same instants. What a
-cycle writes follows the pipeline's rules: a mark in raw.price_changes for whatever a pair sees otherwise. Nothing here
-knows how the marts are computed.
+Times are whole hours, so that prices of different sources take effect and become stale at the same instants. Rows
+follow the pipeline's rules: each change that a pair sees has a mark in raw.price_changes. The module does not depend on
+how the marts are computed.
 """
 
 import random
@@ -23,12 +23,12 @@ Identity = tuple[str, str, str, datetime | None, datetime]
 
 
 def at(hours: float) -> datetime:
-    """An instant of the made-up time."""
+    """Return an instant of the made-up time."""
     return START + timedelta(hours=hours)
 
 
 class Leg(NamedTuple):
-    """A market whose price, or 1 / price, is part of a route."""
+    """A market of a route, used with its price or with 1 / price."""
 
     market: str
     price_type: str
@@ -36,7 +36,7 @@ class Leg(NamedTuple):
 
 
 class Route(NamedTuple):
-    """How a source prices a pair: by one leg, by two, or by a manual source's supported pair."""
+    """A source's route for a pair: one leg, two legs, or a manual source's supported pair."""
 
     source: str
     legs: tuple[Leg, ...] = ()
@@ -74,7 +74,7 @@ class Pair(NamedTuple):
 
 
 class Price(NamedTuple):
-    """What raw.prices says beside its identity."""
+    """A row of raw.prices without its identity."""
 
     price: Decimal
     origin: str
@@ -84,7 +84,7 @@ class Price(NamedTuple):
 
 
 class ManualPrice(NamedTuple):
-    """A row of raw.control_manual_prices, less its keys."""
+    """A row of raw.control_manual_prices without its keys."""
 
     supported_pair: int
     price: Decimal
@@ -93,7 +93,7 @@ class ManualPrice(NamedTuple):
 
 
 class PriceWorld:
-    """What is configured and what the sources said so far."""
+    """The configuration, and the sources' prices so far."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -107,10 +107,10 @@ class PriceWorld:
         self.reviews: dict[tuple[int, str], str] = {}
         self.changes: list[tuple[int, int, datetime | None]] = []
 
-    # What tenants configure
+    # Tenants' configuration
 
     def configure(self, pair: Pair) -> None:
-        """Make a pair, or change it."""
+        """Create or change a pair."""
         self.pairs[pair.key] = pair
         self.mark(pair.key, None)
 
@@ -135,13 +135,13 @@ class PriceWorld:
                 self.mark(pair.key, effective_from)
 
     def mark(self, key: int, from_time: datetime | None) -> None:
-        """Tell that something about a pair's prices changed."""
+        """Mark a pair's prices as changed from a time on."""
         self.changes.append((self.batch, key, from_time))
 
-    # What sources say
+    # Prices of sources
 
     def poll(self, source: str, leg: Leg, price: Decimal, effective_from: datetime) -> None:
-        """Store a polled price: anew, corrected, or seen again."""
+        """Store a polled price: a new, corrected or repeated one."""
         identity = (source, leg.market, leg.price_type, None, effective_from)
         known = self.prices.get(identity)
         first = known.first_collected_at if known else self.now
@@ -150,13 +150,13 @@ class PriceWorld:
             self.mark(pair.key, effective_from)
 
     def discover(self, key: int, source: str, leg: Leg, price: Decimal, start: datetime, end: datetime) -> None:
-        """Store the price of a window that a pair asked for."""
+        """Store the price of a window that a pair requested."""
         identity = (source, leg.market, leg.price_type, start, end)
         known = self.prices.get(identity)
         first = known.first_collected_at if known else self.now
         self.prices[identity] = Price(price, "Window", self.random.random() < 0.2, first, self.now)
         self.windows.add((key, identity))
-        # Another pair's windows show the corrected price too.
+        # The corrected price also shows in other pairs' windows.
         for reader, seen in self.windows:
             if seen == identity:
                 self.mark(reader, end)
@@ -173,7 +173,7 @@ class PriceWorld:
     # Chance
 
     def happen(self, count: int, price: Callable[[], Decimal], hours: tuple[int, int]) -> None:
-        """Let sources say something of random legs within hours of the made-up time."""
+        """Store random prices of random legs within `hours`."""
         routes = [(pair, route) for pair in self.pairs.values() for route in pair.routes]
         for _ in range(count):
             pair, route = self.random.choice(routes)
@@ -194,7 +194,7 @@ class PriceWorld:
         self.now += timedelta(hours=1)
 
     def write(self, warehouse: Path) -> None:
-        """Write the raw rows as the pipeline would have left them; marks of transformed batches are gone."""
+        """Write the pipeline's raw rows, without the marks of transformed batches."""
         legs = [(pair, place, route) for pair in self.pairs.values() for place, route in enumerate(pair.routes)]
         done = -1 if self.transformed is None else self.transformed
         rows = {

@@ -23,12 +23,12 @@ from tests.chain.world import World
 from tests.integration.harness import LocalNetwork, Service
 
 RELEASES = Path(__file__).parent / "releases"
-# What is the release's own, or is asked of the node that is not there any more.
+# Fields that belong to the release, or need the missing node.
 _OF_THE_RELEASE = frozenset({"dataVersion", "estimatedEnd", "network"})
 
 
 def answers(data_dir: Path, key: str, variables: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """What the API says over a data folder, by path: numbers, texts and times of the chain and of prices."""
+    """Return the API's answers over a data folder by path: numbers, texts and times of the chain and of prices."""
     settings = load_settings({"LEDGERMART_DATA_DIR": str(data_dir), **(variables or {})})
     with TestClient(create_app(settings)) as client:
         client.headers["Authorization"] = f"Bearer {key}"

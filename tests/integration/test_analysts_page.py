@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _FILE = re.compile(r"^(?:--|#) (\S+/\S+)\n(.*)", re.DOTALL)
 
-# The API of the copy, in a process that knows nothing of this checkout.
+# Run the API of the copy in a process without any path to this checkout.
 _ASK = """
 import sys
 from litestar.testing import TestClient
@@ -44,7 +44,7 @@ def script(page: str) -> str:
             match = _FILE.fullmatch(text)
             assert match, f"a block of {language} without the name of its file:\n{text}"
             path, content = match.groups()
-            # Whatever folder the commands before it have gone to.
+            # Absolute paths: earlier commands may have changed the folder.
             steps.append(f'mkdir -p "$(dirname "$CHECKOUT/{path}")"')
             steps.append(f"cat > \"$CHECKOUT/{path}\" <<'END_OF_BLOCK'\n{content}END_OF_BLOCK")
     return "\n".join(steps)
@@ -52,7 +52,7 @@ def script(page: str) -> str:
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """A copy of what the page names."""
+    """A copy of all files that the page names."""
     checkout = tmp_path / "clone"
     for folder in ("api", "cli", "control", "dbt_project", "docs", "pipelines", "warehouse"):
         shutil.copytree(
@@ -97,7 +97,7 @@ def test_a_mart_from_sql_to_a_field_of_the_api(copy: Path, node: AnvilNode, read
         check=False,
     )
     assert answer.returncode == 0, answer.stderr
-    # The node's own word: all events but the mint, which is from the zero address.
+    # Expected by the node: all events except the mint, which is from the zero address.
     events = world.transfer_logs(0, node.head(), gold.address)
     transfers = [event for event in events if "0x" + "00" * 32 not in event["topics"]]
     assert json.loads(answer.stdout)["transferCount"] == len(transfers) == 7

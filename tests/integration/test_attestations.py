@@ -1,4 +1,4 @@
-"""Attested blocks: every balance confirmed, and the node's own, on random chains; what they ask, and what ends them."""
+"""Attestations: balances equal the node's on random chains; number of requests; causes that supersede a record."""
 
 import copy
 import random
@@ -34,9 +34,9 @@ from tests.integration.dbt_runner import LATER_CYCLE, Stores, build_over_nothing
 from tests.integration.harness import LocalNetwork, Service
 from tests.integration.oracle import instant
 
-# Blocks after which the node calls one final.
+# Depth at which blocks are final.
 DEPTH = 64
-# What is read here, and what collection reads of the models.
+# Models that these tests or the collection read.
 MODELS = (
     "--select",
     *(f"+{name}" for name in ("attestations", "balance_changes", "coverage", "tokens", "wallet_behaviours")),
@@ -45,7 +45,7 @@ MODELS = (
 
 
 class Case:
-    """A token among wallets whose balances also change without a word, and a service that knows its history."""
+    """A token with balances that also change without events, and a service with its history."""
 
     def __init__(
         self, node: AnvilNode, make_service: MakeService, contract: str = "LyingToken", url: str | None = None
@@ -61,7 +61,7 @@ class Case:
         self.stores = build_over_nothing(self.service.settings.data_dir)
 
     def live(self, seed: int, blocks: int, *, is_silent: bool = True) -> None:
-        """Let random things happen."""
+        """Mine blocks with random transfers, and silent changes if `is_silent`."""
         chance = random.Random(seed)
         for _ in range(blocks):
             if chance.random() < 0.6:
@@ -76,7 +76,7 @@ class Case:
             self.world.mine()
 
     def rest(self, blocks: int = DEPTH + 1) -> None:
-        """Let blocks pass in which nothing happens."""
+        """Mine empty blocks."""
         for _ in range(blocks):
             self.world.mine()
 
@@ -88,7 +88,7 @@ class Case:
         return self.world.balance_of(self.token, holder, self.node.head())
 
     def tracked_with_history(self) -> SubjectRow:
-        """Track the token from the newest block on, and collect what was before."""
+        """Track the token from the newest block on, and collect its history from creation."""
         opened_at = instant(self.node, self.node.head())
         self.subject = self.service.token(self.tenant, self.token.address, tracked_from=opened_at)
         self.service.ask_history(self.tenant, self.subject, "creation", f"block:{self.node.head() - 1}")
@@ -98,7 +98,7 @@ class Case:
         return self.subject
 
     def build(self) -> None:
-        """One more cycle, in the marts and published."""
+        """Run a cycle, build the marts and record a publication."""
         self.service.good_cycle()
         run_dbt(self.stores, *LATER_CYCLE, *MODELS)
         with open_warehouse(self.stores.warehouse) as connection:
@@ -112,12 +112,12 @@ class Case:
         return self.service.ask_attestation(self.tenant, self.subject, f"block:{block}")
 
     def attest(self, block: int) -> OperationRow:
-        """Ask for a block, read it, build, and say how the operation stands then."""
+        """Attest a block with a build; return the operation afterwards."""
         (operation,) = self.attest_all([block])
         return operation
 
     def attest_all(self, blocks: list[int]) -> list[OperationRow]:
-        """Ask for blocks at once; otherwise as `attest`."""
+        """Attest several blocks together; otherwise as `attest`."""
         asked = [self.ask(block) for block in blocks]
         self.service.attest()
         self.build()
@@ -132,7 +132,7 @@ class Case:
         return self.rows(f"select {columns} from marts.attestations order by attestation_number")
 
     def asked(self, query: str, block: int) -> list[dict[str, Any]]:
-        """Rows of a query of the API on the token at a block."""
+        """Return the rows of one of the API's queries about the token at a block."""
         with open_marts(self.stores) as connection:
             ((first,),) = connection.execute(
                 """
@@ -154,28 +154,28 @@ class Case:
             return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
 
     def cap_table(self, block: int) -> dict[str, tuple[int, str, int | None]]:
-        """Holder: quantity, reconciliation and checked block, as the API's query says them."""
+        """Return quantity, reconciliation and checked block by holder, from the API's query."""
         return {
             row["holder_address"]: (int(row["quantity_raw"]), row["reconciliation"], row["checked_block_number"])
             for row in self.asked("holders_as_of", block)
         }
 
     def supply(self, block: int) -> tuple[int, str]:
-        """The supply and how certain it is, as the API's query says it."""
+        """Return the supply and its status, from the API's query."""
         (row,) = self.asked("supply_as_of", block)
         return int(row["total_supply_raw"]), row["supply_status"]
 
     def truth(self, block: int) -> dict[str, int]:
-        """Everybody's balance, by the node."""
+        """Return all balances that are not zero, from the node."""
         everybody = [*self.world.wallets, self.world.deployer]
         found = dict(zip(everybody, self.world.balances_of(self.token, everybody, block), strict=True))
         return {holder: quantity for holder, quantity in found.items() if quantity}
 
     def expect_attested(self, block: int, *, is_whole: bool = True) -> None:
-        """Every row of the block is the node's, and confirmed; the record sums them up.
+        """Assert that all rows of the block are confirmed and equal the node's, and that the record has their sums.
 
         Args:
-            is_whole: the history from creation is covered, so that all holders are known.
+            is_whole: whether the history from creation is covered, so that all holders are known.
         """
         shown, truth = self.cap_table(block), self.truth(block)
         if not is_whole:
@@ -196,7 +196,7 @@ class Case:
         assert block_hash == self.node.rpc("eth_getBlockByNumber", [hex(block), False])["hash"]
 
     def expect_supply_difference(self, block: int, known: int) -> None:
-        """The record names the difference to the supply that was known, and counts it."""
+        """Assert that the record has the difference to the known supply, and counts it."""
         (record,) = self.rows(
             "select status, difference_count, supply_difference_raw::varchar "
             f"from marts.attestations where block_number = {block} and not is_superseded"
@@ -222,12 +222,12 @@ def test_attested_blocks_of_random_chains_are_the_nodes(
     case.tracked_with_history()
     case.live(seed + 100, 8)
     last = node.head()
-    # So far that all of them are final.
+    # All of them become final.
     case.rest(DEPTH + 5)
     case.build()
     chance = random.Random(seed)
     blocks = sorted(chance.sample(range(case.created + 2, last + 5), 3), reverse=seed % 2 == 0)
-    # One after the other, or all at once.
+    # Attest them one after the other, or all together.
     known: dict[int, int] = {}
     operations = []
     for part in [[block] for block in blocks] if seed % 2 == 0 else [blocks]:
@@ -249,7 +249,7 @@ def test_attested_blocks_of_random_chains_are_the_nodes(
 
 @pytest.fixture(scope="module")
 def hushed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Case]:
-    """What each test with `hush` begins with a copy of."""
+    """The original that `hush` copies for each test."""
 
     def make_service(*networks: LocalNetwork) -> Service:
         return Service(tmp_path_factory.mktemp("hushed"), networks)
@@ -265,7 +265,7 @@ def hushed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Case]:
 
 @pytest.fixture
 def hush(hushed: Case, tmp_path: Path) -> Iterator[Case]:
-    """A token whose history is collected, and everything in it final."""
+    """A token with its whole history collected and final."""
     before = hushed.node.snapshot()
     shutil.copytree(hushed.service.settings.data_dir.parent, tmp_path / "hush")
     case = copy.copy(hushed)
@@ -278,7 +278,7 @@ def hush(hushed: Case, tmp_path: Path) -> Iterator[Case]:
 
 
 def readings(case: Case) -> list[tuple[Any, ...]]:
-    """Balances that were read for attestations."""
+    """Return the balance readings of attestations."""
     return case.service.query(
         "select token_address, holder_address, block_number from raw.balance_observations "
         "where purpose = 'Attestation' order by all"
@@ -286,14 +286,14 @@ def readings(case: Case) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.slow
-def test_what_was_read_stays_and_is_not_read_again(hush: Case) -> None:
-    """Killed within every part, an attestation comes to the record that it comes to at once."""
+def test_a_killed_attestation_keeps_its_readings_and_does_not_repeat_them(hush: Case) -> None:
+    """An attestation killed within every part ends with the same record as one without kills."""
     block, kills = hush.created + 9, 0
     at_once, operation = hush.ask(block - 1), hush.ask(block)
     while is_killed_within_a_part(hush):
         kills += 1
         if kills in (1, 3):
-            # A cycle and a build meet what was read until then.
+            # A cycle and a build run over the partial readings.
             hush.build()
     assert kills > 3
     hush.build()
@@ -310,11 +310,11 @@ def test_what_was_read_stays_and_is_not_read_again(hush: Case) -> None:
 
 
 class Killed(BaseException):
-    """The process ends here."""
+    """Simulated end of the process."""
 
 
 def is_killed_within_a_part(case: Case) -> bool:
-    """Go on with attestations until one balance was stored, or to their end."""
+    """Continue attestations until one balance is stored; return False if they end before."""
     with (
         mock.patch.object(attestations, "_PART", 1),
         mock.patch.object(attestations, "store_part", die_after(store_part, 1)),
@@ -327,7 +327,7 @@ def is_killed_within_a_part(case: Case) -> bool:
 
 
 def die_after(work: Callable[..., Any], times: int) -> Callable[..., Any]:
-    """Work that ends the process once it was done so often."""
+    """Wrap a function so that it raises `Killed` after a number of calls."""
     done = 0
 
     def dying(*arguments: Any) -> None:
@@ -341,7 +341,7 @@ def die_after(work: Callable[..., Any], times: int) -> Callable[..., Any]:
 
 
 @pytest.mark.slow
-def test_one_that_is_cancelled_stops_and_may_be_asked_for_again(hush: Case) -> None:
+def test_a_cancelled_attestation_stops_and_may_be_requested_again(hush: Case) -> None:
     block = hush.created + 9
     operation = hush.ask(block)
     with mock.patch.object(attestations, "_PART", 1):
@@ -376,7 +376,7 @@ def test_a_block_waits_until_it_is_final_and_is_attested_once(hush: Case) -> Non
     hush.service.attest()
     assert hush.service.operation(operation).status is Status.SUCCEEDED
     read = readings(hush)
-    # Another moment, the same block.
+    # A different moment in the same block.
     until = datetime.fromtimestamp(hush.node.block_time(block + 1), UTC) - timedelta(microseconds=1)
     again = hush.service.ask_attestation(hush.tenant, hush.subject, until.isoformat())
     hush.service.attest()
@@ -388,9 +388,7 @@ def test_a_block_waits_until_it_is_final_and_is_attested_once(hush: Case) -> Non
 
 
 @pytest.mark.slow
-def test_its_requests_are_counted_bounded_and_few_where_readings_confirm(
-    node: AnvilNode, make_service: MakeService
-) -> None:
+def test_attestation_requests_are_counted_and_stop_at_the_budget(node: AnvilNode, make_service: MakeService) -> None:
     with FaultProxy(node.url) as proxy:
         case = Case(node, make_service, url=proxy.url)
         case.live(7, 14)
@@ -409,7 +407,7 @@ def test_its_requests_are_counted_bounded_and_few_where_readings_confirm(
         assert sum(requests for requests, _ in spent().values()) == len(proxy.calls) - before
         requests, units = spent()["balances"]
         assert units == len(readings(case)) + 1
-        # One for each balance, one for the supply.
+        # One request for each balance and one for the supply.
         assert requests == units
         case.build()
         case.service.attest()
@@ -417,7 +415,7 @@ def test_its_requests_are_counted_bounded_and_few_where_readings_confirm(
         case.attest(case.created + 9)
         assert spent()["balances"] == (requests, units)
 
-        # Nothing is left of the day's budget: the node is asked nothing.
+        # The day's budget is used up: there are no requests.
         case.service.networks = {"local": replace(case.service.networks["local"], max_requests_per_day=1)}
         case.build()
         later = case.ask(case.created + 5)
@@ -428,7 +426,7 @@ def test_its_requests_are_counted_bounded_and_few_where_readings_confirm(
 
 
 @pytest.mark.slow
-def test_a_holder_found_later_supersedes_a_record_and_changes_nothing_in_it(
+def test_a_holder_found_later_supersedes_a_record_without_changing_it(
     node: AnvilNode, make_service: MakeService
 ) -> None:
     case = Case(node, make_service)
@@ -437,7 +435,7 @@ def test_a_holder_found_later_supersedes_a_record_and_changes_nothing_in_it(
     case.world.mine()
     case.live(5, 8, is_silent=False)
     case.rest()
-    # From behind the credit: nobody searches who has what is left of the supply.
+    # Tracking begins after the silent credit, so there is no search for its holder.
     case.subject = case.service.token(case.tenant, case.token.address, tracked_from=instant(node, case.created + 4))
     case.build()
     case.build()
@@ -464,7 +462,7 @@ def test_a_holder_found_later_supersedes_a_record_and_changes_nothing_in_it(
 
 
 @pytest.mark.slow
-def test_a_gap_that_is_filled_supersedes_records_behind_it(node: AnvilNode, make_service: MakeService) -> None:
+def test_a_filled_gap_supersedes_the_records_after_it(node: AnvilNode, make_service: MakeService) -> None:
     case = Case(node, make_service, "RebaseToken")
     case.live(2, 12)
     case.rest()
@@ -482,16 +480,14 @@ def test_a_gap_that_is_filled_supersedes_records_behind_it(node: AnvilNode, make
 
 
 @pytest.mark.slow
-def test_a_balance_found_to_be_another_supersedes_the_records_behind_its_change(
-    node: AnvilNode, make_service: MakeService
-) -> None:
-    """One that the reading before it seemed to confirm: it changed without a word, and was not read since."""
+def test_a_corrected_balance_supersedes_records_after_the_change(node: AnvilNode, make_service: MakeService) -> None:
+    """The earlier reading seemed to confirm the balance, which has changed without an event since."""
     case = Case(node, make_service)
     case.live(7, 8, is_silent=False)
     case.rest()
     case.tracked_with_history()
     case.build()
-    # Their sum stays.
+    # The sum of both balances stays the same.
     case.quietly("mint_silently", case.world.wallets[0], 5, is_counted=False)
     case.quietly("burn_silently", case.world.wallets[1], 5, is_counted=False)
     changed = case.world.mine()
@@ -502,7 +498,7 @@ def test_a_balance_found_to_be_another_supersedes_the_records_behind_its_change(
         case.attest(changed + 1)
     columns = "block_number, status, superseded_by"
     assert case.records(columns) == [(changed - 1, "Reconciled", None), (changed + 1, "Reconciled", None)]
-    # What is read in turn tells of it, and the block of the change is found.
+    # The rotating readings reveal the change, and its block is found.
     for _ in range(3):
         case.rest(1)
         case.build()
@@ -514,9 +510,7 @@ def test_a_balance_found_to_be_another_supersedes_the_records_behind_its_change(
 
 
 @pytest.mark.slow
-def test_another_block_in_the_place_of_an_attested_one_supersedes_its_record(
-    node: AnvilNode, make_service: MakeService
-) -> None:
+def test_a_chain_reset_supersedes_the_record_of_a_replaced_block(node: AnvilNode, make_service: MakeService) -> None:
     case = Case(node, make_service)
     case.tracked_with_history()
     kept, before = node.head(), node.snapshot()
@@ -529,7 +523,7 @@ def test_another_block_in_the_place_of_an_attested_one_supersedes_its_record(
     node.revert(before)
     case.world = World(node, wallet_count=8, seed=9, block_seconds=13)
     case.live(4, 90)
-    # What was final is not given up by a cycle alone.
+    # A cycle alone does not delete final blocks, so this does.
     with open_warehouse(case.service.settings.warehouse_path) as connection:
         batch = open_batch(connection, "chain reset")
         remove_orphaned(connection, "local", kept, "0x1", "0x2", batch)
@@ -581,7 +575,7 @@ def test_a_wallets_balances_are_attested(node: AnvilNode, make_service: MakeServ
 def test_readings_of_an_attestation_are_its_tenants_own(hush: Case) -> None:
     other = hush.service.tenant("other")
     theirs = hush.service.token(other, hush.token.address, tracked_from=instant(hush.node, hush.created))
-    # Until the other's own differences are located.
+    # The other tenant's own differences are located first.
     for _ in range(4):
         hush.build()
     block, head = hush.created + 9, hush.node.head()
@@ -604,7 +598,7 @@ def test_readings_of_an_attestation_are_its_tenants_own(hush: Case) -> None:
     hush.expect_attested(block)
 
 
-def test_without_past_states_it_fails_and_says_why(node: AnvilNode, make_service: MakeService) -> None:
+def test_without_past_states_an_attestation_fails_with_the_reason(node: AnvilNode, make_service: MakeService) -> None:
     with FaultProxy(node.url) as proxy:
         case = Case(node, make_service, url=proxy.url)
         case.live(7, 8)
@@ -628,7 +622,7 @@ def test_without_past_states_it_fails_and_says_why(node: AnvilNode, make_service
         assert failed.status is Status.FAILED
         assert "past states" in (failed.error or "")
         assert case.records() == []
-        # Once a cycle knows that there are none, days that ended are no reason to ask.
+        # Once a cycle knows that past states are missing, ended days cause no requests.
         case.rest(2)
         case.build()
         before = len(proxy.calls)
@@ -637,9 +631,7 @@ def test_without_past_states_it_fails_and_says_why(node: AnvilNode, make_service
 
 
 @pytest.mark.slow
-def test_what_the_node_refuses_of_a_period_is_tried_again_days_later(
-    node: AnvilNode, make_service: MakeService
-) -> None:
+def test_a_refused_period_end_is_retried_after_days(node: AnvilNode, make_service: MakeService) -> None:
     month = Periods("month", 10_000)
     with FaultProxy(node.url) as proxy:
         case = Case(node, make_service, url=proxy.url)
@@ -659,7 +651,7 @@ def test_what_the_node_refuses_of_a_period_is_tried_again_days_later(
             return (params[1]["blockHash"] if isinstance(params[1], dict) else params[1]) in refused
 
         def asks(days: int) -> bool:
-            """Whether a slice so many days later asks the node for anything."""
+            """Return whether a slice of work some days later sends requests to the node."""
             before = len(proxy.calls)
             with mock.patch("pipelines.attestations.records.stored_now", return_value=today + timedelta(days=days)):
                 case.service.attest(month)
@@ -671,10 +663,10 @@ def test_what_the_node_refuses_of_a_period_is_tried_again_days_later(
 
         fault = RpcFault(code=-32000, message="missing trie node", methods=("eth_call",), when=is_refused)
         proxy.inject(fault)
-        # Again after 1, 2, 4, ... days.
+        # Retries follow after 1, 2, 4, ... days.
         assert [asks(days) for days in (0, 0, 1, 2, 3, 4, 6, 7)] == [True, False, True, False, True, False, False, True]
         assert attested() == [ends[1]]
-        # Who asks for it is answered now.
+        # A tenant's own request is processed at once.
         operation = case.ask(ends[0])
         assert asks(7)
         failed = case.service.operation(operation)
@@ -687,7 +679,7 @@ def test_what_the_node_refuses_of_a_period_is_tried_again_days_later(
 
 
 @pytest.mark.parametrize("is_created", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_ends_of_periods_are_attested_where_they_are_wholly_covered(
+def test_ends_of_fully_covered_periods_are_attested(
     node: AnvilNode, make_service: MakeService, is_created: bool
 ) -> None:
     case = Case(node, make_service)
@@ -712,7 +704,7 @@ def test_ends_of_periods_are_attested_where_they_are_wholly_covered(
     month = Periods("month", 10_000)
     case.service.attest(month)
     case.build()
-    # The month in which tracking began is not wholly covered; that in which the token was made is.
+    # The month in which tracking began is partly covered; the month of the token's creation is fully covered.
     covered = ends if is_created else ends[2:]
     found = case.records("block_number, is_automatic, superseded_by")
     assert sorted(block for block, _, _ in found) == [block for block in covered if block >= case.created]
@@ -727,6 +719,6 @@ def test_ends_of_periods_are_attested_where_they_are_wholly_covered(
     day = case.service.attest(Periods("day", 10_000))
     assert [report.error for report in day] == [None]
     case.build()
-    # Days without a block end with the same one.
+    # Days without blocks end with the same block as the day before.
     assert len({block for (block,) in case.records("block_number")}) >= len(covered)
     assert len(case.records()) == len({block for (block,) in case.records("block_number")})

@@ -1,4 +1,4 @@
-"""`ledgermart backup` and `restore`: whole copies beside a writer, refusals, kills, and a new epoch."""
+"""`ledgermart backup` and `restore`: complete copies despite a writer, refusals, kills, and a new epoch."""
 
 import hashlib
 import json
@@ -107,7 +107,7 @@ def test_the_lock_is_free_before_the_files_are_hashed(
     assert hashed == ["control.db", "warehouse.duckdb", "marts_build.duckdb"]
 
 
-def test_the_manifest_names_every_file_with_its_hash_and_only_the_owner_may_read(made: Backup) -> None:
+def test_the_manifest_has_every_files_hash_and_only_the_owner_may_read(made: Backup) -> None:
     manifest = json.loads((made.folder / "manifest.json").read_text())
     expected = {
         path.name: (path.stat().st_size, hashlib.sha256(path.read_bytes()).hexdigest())
@@ -185,7 +185,7 @@ def run_until_killed(command: str, folder: Path, module: str, name: str, count: 
 
 
 def killed(settings: Settings, command: str, folder: Path, module: str, name: str, count: int) -> None:
-    """Run a command in a process of its own that kills itself."""
+    """Run a command in a separate process that kills itself."""
     variables = os.environ | {"LEDGERMART_DATA_DIR": str(settings.data_dir)}
     done = run_forked(run_until_killed, (command, folder, module, name, count), variables)
     assert done.returncode == -signal.SIGKILL, done.stderr
@@ -236,7 +236,7 @@ def test_a_flipped_bit_is_refused(made: Backup, fresh: Settings, name: str) -> N
     assert contents(fresh.data_dir) == {}
 
 
-def test_a_missing_file_and_a_newer_release_and_another_database_are_refused(made: Backup, fresh: Settings) -> None:
+def test_restore_refuses_a_missing_file_a_newer_release_or_another_database(made: Backup, fresh: Settings) -> None:
     manifest = made.folder / "manifest.json"
     text = manifest.read_text()
     manifest.write_text(text.replace(f'"{version("ledgermart")}"', '"99.0"'))
@@ -339,7 +339,7 @@ def test_a_store_on_postgres_is_dumped_and_restored_into_an_empty_database(
         made = make_backup(source, tmp_path / "backup", SILENT)
         assert [file.name for file in made.files] == ["control.dump", "warehouse.duckdb", "marts_build.duckdb"]
         with monkeypatch.context() as patch:
-            # PostgreSQL's program fails after the decision: nothing was changed.
+            # pg_restore fails, so nothing may be changed.
             patch.setattr(restores, "load_dump", lambda _, dump: load_dump(settings_without_server(), dump))
             with pytest.raises(StoreUnavailable, match=r"pg_restore failed \(LEDGERMART_CONTROL_URL\): .*refused"):
                 restore(target, made.folder, SILENT, set_aside=False)

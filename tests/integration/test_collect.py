@@ -1,4 +1,4 @@
-"""What one network's cycle writes, over a real node: rows, coverage, metadata and readings."""
+"""A network's cycle over a real node: rows, coverage, metadata and readings."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ EMPTY_ADDRESS = "0x" + "ab" * 20
 
 @dataclass(frozen=True)
 class Chain:
-    """A chain that does not move any more: contracts, traffic before `opening`, and traffic from it on."""
+    """A finished chain: contracts, traffic before `opening`, and traffic from it on."""
 
     node: AnvilNode
     world: World
@@ -66,7 +66,7 @@ def chain() -> Iterator[Chain]:
         world.mine()
         world.submit(world.deployer, nft, "0x40c10f19" + first[2:].rjust(64, "0") + f"{7:064x}")
         world.submit(world.deployer, multi, "0x156e29f6" + first[2:].rjust(64, "0") + f"{7:064x}{9:064x}")
-        # A creation, and a failure with value that costs its fee all the same.
+        # A creation, and a failed transaction with value, which still costs its fee.
         world.submit(first, None, "0x6001600c60003960016000f300")
         world.submit(first, gold.address, "0xdeadbeef", value=1)
         last = world.mine()
@@ -89,7 +89,7 @@ def test_rows_and_coverage_are_exactly_the_nodes(chain: Chain, make_service: Mak
     assert count == (len(chain.world.transfer_logs(chain.opening, chain.traffic.last)), len(chain.tokens))
 
 
-def test_wallet_alone_collects_what_it_sends_and_what_it_receives(chain: Chain, make_service: MakeService) -> None:
+def test_wallet_alone_collects_transfers_in_both_directions(chain: Chain, make_service: MakeService) -> None:
     service = chain.service(make_service)
     wallet = chain.world.wallets[1]
     service.wallet(service.tenant(), wallet, tracked_from=instant(chain.node, chain.opening))
@@ -166,7 +166,7 @@ def test_wallet_holdings_are_read_before_its_window(
     ]
 
 
-def test_metadata_says_what_contracts_are(chain: Chain, make_service: MakeService) -> None:
+def test_metadata_has_the_kind_of_each_contract(chain: Chain, make_service: MakeService) -> None:
     service = chain.service(make_service)
     tenant = service.tenant()
     opened = instant(chain.node, chain.opening)
@@ -205,7 +205,7 @@ def test_metadata_says_what_contracts_are(chain: Chain, make_service: MakeServic
     assert {row[2] for row in service.raw_rows()["coverage"]} >= {chain.nft, chain.multi, EMPTY_ADDRESS}
 
 
-def test_untracked_token_has_metadata_and_nothing_else(chain: Chain, make_service: MakeService) -> None:
+def test_untracked_token_has_only_metadata(chain: Chain, make_service: MakeService) -> None:
     service = chain.service(make_service)
     service.token(service.tenant(), chain.gold.address)
     service.good_cycle()
@@ -215,7 +215,7 @@ def test_untracked_token_has_metadata_and_nothing_else(chain: Chain, make_servic
 
 
 def test_two_tenants_share_one_collection(chain: Chain, make_service: MakeService) -> None:
-    """The second one asks for less: nothing is asked of the node again, and it gets its own anchors."""
+    """The second tenant has a shorter window: no blocks are collected again, but it gets its own anchors."""
     service = chain.service(make_service)
     acme, other = service.tenant("acme"), service.tenant("other")
     later = chain.opening + 3
@@ -310,7 +310,7 @@ def test_nothing_is_collected_between_disable_and_enable(node: AnvilNode, make_s
     numbers = {number for (number,) in service.query("select distinct block_number from raw.token_transfers")}
     assert numbers.isdisjoint(range(gap.first, again.first))
     assert numbers >= set(range(again.first, again.last + 1))
-    # Every holder that the tenant knows is anchored anew before the second window, whether it moves in it or not.
+    # All known holders get a new anchor before the second window, even without movements in it.
     moved = {
         party
         for row in service.query(
@@ -325,8 +325,8 @@ def test_nothing_is_collected_between_disable_and_enable(node: AnvilNode, make_s
     assert moved <= {holder for (holder,) in anchored}
 
 
-def test_window_that_closes_beyond_the_head_ends_where_it_should(node: AnvilNode, make_service: MakeService) -> None:
-    """Disabled between two blocks, before the node has the next one: the window ends before that next block."""
+def test_window_that_closes_after_the_head_ends_at_its_last_block(node: AnvilNode, make_service: MakeService) -> None:
+    """Tracking is disabled between the newest block and the next one, so the window ends before the next block."""
     world = World(node, wallet_count=4)
     gold = world.deploy_token("GOLD", 18)
     opening = world.distribute(gold, 10)
@@ -367,7 +367,7 @@ def test_window_between_two_blocks_collects_nothing(node: AnvilNode, make_servic
 
 
 def test_many_subjects_with_different_windows(node: AnvilNode, make_service: MakeService) -> None:
-    """Addresses that miss the same blocks are asked for together; each is covered over its own windows alone."""
+    """Addresses that miss the same blocks are requested together, but each is only covered over its own windows."""
     world = World(node, wallet_count=10, seed=3)
     tokens = [world.deploy_token(f"T{index}", 18) for index in range(5)]
     for token in tokens:
@@ -391,7 +391,7 @@ def test_many_subjects_with_different_windows(node: AnvilNode, make_service: Mak
 
 
 def test_token_moves_after_the_snapshot_of_another_tenants_cycle(node: AnvilNode, make_service: MakeService) -> None:
-    """A window that begins in blocks collected for somebody else already has its anchors and holdings as well."""
+    """A window that begins in blocks collected for another tenant also gets its anchors and holdings."""
     world = World(node, wallet_count=4)
     gold = world.deploy_token("GOLD", 18)
     world.distribute(gold, 1000)

@@ -1,4 +1,4 @@
-"""Common tokens that merely rest in a wallet: described by their contracts, counted and valued."""
+"""Common tokens in a wallet without movements: described by their contracts, counted and valued."""
 
 import shutil
 from decimal import Decimal
@@ -22,14 +22,14 @@ _DECIMALS_CALL = "0x313ce567"
 
 
 def ask(client: TestClient[Any], method: str, path: str, body: Any = None) -> Any:
-    """The answer to a request that has to go well."""
+    """Return the answer to a request that must succeed."""
     answer = client.request(method, path, json=body)
     assert answer.status_code in (200, 201), answer.text
     return answer.json()
 
 
 @pytest.mark.slow
-def test_a_common_token_that_rests_is_scaled_by_its_contract_and_valued(
+def test_a_common_token_is_valued_with_its_contracts_decimals(
     node: AnvilNode, ready_folder: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = World(node, wallet_count=2)
@@ -77,9 +77,7 @@ def test_a_common_token_that_rests_is_scaled_by_its_contract_and_valued(
     assert "8 decimals, its contract 6" in told["statusDetail"]
 
 
-def test_a_common_token_is_read_until_two_readings_agree_and_again_when_one_failed(
-    node: AnvilNode, make_service: MakeService
-) -> None:
+def test_a_common_token_is_read_until_two_readings_agree(node: AnvilNode, make_service: MakeService) -> None:
     world = World(node, wallet_count=2)
     resting = world.deploy_token("REST", 6)
     opening = world.distribute(resting, 7)

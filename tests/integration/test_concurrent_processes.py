@@ -1,7 +1,7 @@
-"""Cycles, the API under load, a BI tool under load and two analysts on one installation: nobody meets a lock.
+"""Cycles, the API under load, a BI tool under load and two analysts on one installation, without lock errors.
 
-All of them are real processes and real files; only the chain is a local node. Every answer is checked against itself: a
-cap table's quantities and the remainder are the supply, and versions never go back.
+All of them are real processes with real files; only the chain is a local node. Every answer must be consistent: a cap
+table's quantities and the remainder add up to the supply, and versions never decrease.
 """
 
 import json
@@ -27,11 +27,11 @@ from tests.integration.oracle import instant
 from tests.integration.warm_processes import run_forked
 from tests.waiting import eventually
 
-# Between two questions of a reader: enough load to be in everybody's way, and some of two cores left for the others.
-# The short form leaves more, so that its cycles and builds are done sooner.
+# Pause between two queries of a reader: enough load to disturb others, but part of two cores stays free. The short test
+# pauses longer, so that its cycles and builds end sooner.
 _PAUSE_SECONDS = 0.02
 _LONG_PAUSE_SECONDS = 0.2
-# One statement, so one version: what does not add up in it was never true.
+# One statement reads one version, so its numbers must be consistent.
 _CAP_TABLE = """
     select
         (select version from marts.publication) as version,
@@ -46,7 +46,7 @@ _CAP_TABLE = """
 
 
 class ConcurrentTasks:
-    """Who does something again and again until all have done enough, or one has failed."""
+    """Tasks that repeat until each has run its minimal number of times, or one has failed."""
 
     def __init__(self, enough: dict[str, int]) -> None:
         self.done: Counter[str] = Counter()
@@ -55,11 +55,11 @@ class ConcurrentTasks:
 
     @property
     def is_over(self) -> bool:
-        """Whether to stop."""
+        """True if all tasks should stop."""
         return bool(self.failures) or all(self.done[who] >= count for who, count in self._enough.items())
 
     def run(self, tasks: dict[str, Callable[[], None]]) -> None:
-        """Run every task in a thread of its own until it is over; who builds rests after having built enough."""
+        """Run every task in its own thread until `is_over`; analysts stop after their minimal number of builds."""
         threads = [threading.Thread(target=self._repeat, args=task, name=task[0]) for task in tasks.items()]
         for thread in threads:
             thread.start()
@@ -70,17 +70,17 @@ class ConcurrentTasks:
         while not self.is_over and not (isinstance(task, Analyst) and self.done[who] >= self._enough[who]):
             try:
                 task()
-            except Exception as error:  # noqa: BLE001 - whatever anybody meets is what this test is about
+            except Exception as error:  # noqa: BLE001 - the test collects all errors
                 self.failures.append(f"{who}: {type(error).__name__}: {error}")
             else:
                 self.done[who] += 1
 
 
 def output(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
-    """The JSON that a command printed.
+    """Return the JSON output of a command.
 
     Raises:
-        AssertionError: it failed; with its words.
+        AssertionError: the command failed; the message is the end of its output.
     """
     assert done.returncode == 0, f"{done.args} exited with {done.returncode}: {(done.stdout + done.stderr)[-1500:]}"
     printed: dict[str, Any] = json.loads(done.stdout)
@@ -89,7 +89,7 @@ def output(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
 
 @contextmanager
 def api(service: Service) -> Iterator[str]:
-    """The API as a process of its own; its URL."""
+    """Run the API as a separate process; yield its URL."""
     port = free_port()
     process = subprocess.Popen(
         tied_to_parent([str(LEDGERMART), "api", "--port", str(port)], "TERM"),
@@ -107,13 +107,13 @@ def api(service: Service) -> Iterator[str]:
 
 
 class Cycles:
-    """The pipeline: new blocks, and one cycle after the other."""
+    """The pipeline: one cycle after the other, each with new blocks."""
 
     def __init__(self, service: Service, world: World, token: Token) -> None:
         self._service, self._world, self._token = service, world, token
 
     def __call__(self) -> None:
-        """Make a block with transfers, and collect and publish it."""
+        """Mine a block with transfers, and run a cycle."""
         self._world.transfer_many(5, [self._token], per_block=5)
         head = self._world.node.head()
         found = output(self._service.ledgermart("cycle", "--json"))
@@ -122,13 +122,13 @@ class Cycles:
 
 
 class BiTool:
-    """A tool that opens the stable name anew for each query."""
+    """A BI tool that opens the stable file name again for each query."""
 
     def __init__(self, path: Path, pause: float) -> None:
         self._path, self._pause, self._version = path, pause, 0
 
     def __call__(self) -> None:
-        """Open, ask once, close."""
+        """Open the file, run one query, close it."""
         time.sleep(self._pause)
         with duckdb.connect(str(self._path), read_only=True) as connection:
             ((version, holders, supply, rest, rows, held),) = connection.execute(_CAP_TABLE).fetchall()
@@ -161,7 +161,7 @@ class ApiReader:
 
 
 def _dbt(*arguments: str) -> None:
-    """Run dbt as its command does, over what the environment names."""
+    """Run dbt as its command does, over the stores in the environment."""
     from dbt.cli.main import dbtRunner
 
     done = dbtRunner().invoke(list(arguments))
@@ -170,14 +170,14 @@ def _dbt(*arguments: str) -> None:
 
 
 class Analyst:
-    """Somebody who renews a sandbox and builds marts in it."""
+    """An analyst who refreshes a sandbox and builds marts in it."""
 
     def __init__(self, service: Service, name: str) -> None:
         self._service, self._name = service, name
         self._folder = service.settings.data_dir / "sandboxes" / name
 
     def __call__(self) -> None:
-        """Copy, build, and find what is published."""
+        """Refresh the sandbox, build, and compare with the published marts."""
         arguments = ["sandbox", "--name", self._name, "--json", *(["--refresh"] if self._folder.exists() else [])]
         made = output(self._service.ledgermart(*arguments))
         built = run_forked(
@@ -202,7 +202,9 @@ class Analyst:
     ("rounds", "pause"),
     [(1, _LONG_PAUSE_SECONDS), pytest.param(8, _PAUSE_SECONDS, marks=pytest.mark.long)],
 )
-def test_nobody_ever_meets_a_lock(rounds: int, pause: float, node: AnvilNode, ready_service: Service) -> None:
+def test_concurrent_processes_never_hit_a_lock(
+    rounds: int, pause: float, node: AnvilNode, ready_service: Service
+) -> None:
     service = ready_service
     world = World(node, wallet_count=8)
     gold = world.deploy_token("GOLD", 18)

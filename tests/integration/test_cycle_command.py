@@ -1,4 +1,4 @@
-"""The console command: what it prints, its exit codes, and what it says when something is wrong."""
+"""The console command: output, exit codes, and error messages."""
 
 import json
 from collections.abc import Sequence
@@ -57,7 +57,7 @@ def test_status_before_anything_is_set_up(tmp_path: Path) -> None:
     assert "ledgermart init" in service.ledgermart("status").stdout
 
 
-def test_cycle_publishes_what_went_well_and_tells_what_did_not(node: AnvilNode, ready_service: Service) -> None:
+def test_cycle_publishes_healthy_networks_and_reports_failed_ones(node: AnvilNode, ready_service: Service) -> None:
     service = ready_service
     world = World(node, wallet_count=4)
     gold = world.deploy_token("GOLD", 18)
@@ -88,7 +88,7 @@ def test_cycle_publishes_what_went_well_and_tells_what_did_not(node: AnvilNode, 
     assert service.published("select status from marts.networks order by network") == [("Healthy",), ("Unreachable",)]
     assert service.published("select count(*), max(block_number) from marts.token_activities") == [(4, opening)]
 
-    # With its node there, the second one is made good, alone.
+    # Once its node is up, a cycle of the second network alone catches up.
     service.point_at("second", node.url)
     result = output(service, "cycle", "--network", "second")
     assert result["networks"].keys() == {"second"}
@@ -96,7 +96,7 @@ def test_cycle_publishes_what_went_well_and_tells_what_did_not(node: AnvilNode, 
     assert service.published("select count(*) from marts.token_activities") == [(8,)]
     version = result["published"]["version"]
 
-    # With nothing new there is no new version.
+    # Without new data there is no new version.
     result = output(service, "cycle")
     assert (result["published"]["version"], result["published"]["isNew"]) == (version, False)
     assert result["networks"].keys() == {"local", "second"}
@@ -108,7 +108,7 @@ def test_cycle_publishes_what_went_well_and_tells_what_did_not(node: AnvilNode, 
 
 
 @pytest.mark.slow
-def test_every_cycle_tells_of_a_dead_node_in_one_line_and_counts_its_failures(ready_service: Service) -> None:
+def test_every_cycle_reports_a_dead_node_in_one_line_and_counts_failures(ready_service: Service) -> None:
     service = ready_service
     tenant = service.tenant()
     service.point_at("local", f"http://127.0.0.1:{free_port()}")
@@ -121,7 +121,7 @@ def test_every_cycle_tells_of_a_dead_node_in_one_line_and_counts_its_failures(re
     assert progress.networks["local"].failures_in_a_row == 1
     assert result["batch"] == progress.batch_id
 
-    # With another failure beside it, and to people.
+    # A second network fails as well; without `--json` the errors are one line.
     service.ledger(tenant, "second")
     with ScriptedNode(chain_id=5) as wrong:
         service.point_at("second", wrong.url)
@@ -139,7 +139,7 @@ def test_every_cycle_tells_of_a_dead_node_in_one_line_and_counts_its_failures(re
 
 
 @pytest.mark.slow
-def test_a_lost_version_is_published_again_though_nothing_is_new(ready_service: Service) -> None:
+def test_a_lost_version_is_published_again_without_new_rows(ready_service: Service) -> None:
     service = ready_service
     before = output(service, "cycle")["published"]
     current = current_publication(service.settings.serving_dir)
@@ -154,8 +154,8 @@ def test_a_lost_version_is_published_again_though_nothing_is_new(ready_service: 
 
 
 @pytest.mark.slow
-def test_the_last_wallet_that_goes_leaves_no_row(node: AnvilNode, ready_service: Service) -> None:
-    """Models of wallets are left as they are while there is none, but not before a build without any."""
+def test_removing_the_last_wallet_leaves_no_row(node: AnvilNode, ready_service: Service) -> None:
+    """Builds skip the models of wallets if there are none, except the first build after the last wallet."""
     service = ready_service
     world = World(node, wallet_count=1)
     service.point_at("local", node.url)
@@ -170,9 +170,7 @@ def test_the_last_wallet_that_goes_leaves_no_row(node: AnvilNode, ready_service:
 
 
 @pytest.mark.slow
-def test_history_that_failed_is_read_and_published_though_the_chain_is_quiet(
-    node: AnvilNode, ready_service: Service
-) -> None:
+def test_failed_history_is_read_and_published_without_new_blocks(node: AnvilNode, ready_service: Service) -> None:
     service = ready_service
     world = World(node, wallet_count=4)
     gold = world.deploy_token("GOLD", 18)
@@ -189,7 +187,7 @@ def test_history_that_failed_is_read_and_published_though_the_chain_is_quiet(
         token = service.token(tenant, gold.address, tracked_from=instant(node, opening))
         asked = service.ask_history(tenant, token, "creation")
         proxy.inject(HttpFault(status=503, methods=["eth_getLogs"], when=is_of_the_past))
-        # The first one publishes what is tracked, the second one what the request names; then nothing is new.
+        # The first cycle publishes the live blocks, the second one the blocks of the request.
         for _ in range(2):
             failed = output(service, "cycle", code=3)
             assert failed["networks"]["local"]["status"] == "Healthy"
@@ -223,7 +221,7 @@ def test_cycle_gives_up_while_another_process_writes(node: AnvilNode, ready_serv
     ("network", "words"),
     [("nowhere", ["'nowhere' is not defined"]), ("second", ["'second' is disabled", "set SECOND_RPC_URL"])],
 )
-def test_cycle_of_a_network_that_cannot_be(network: str, words: list[str], ready_service: Service) -> None:
+def test_cycle_of_an_unusable_network_is_refused(network: str, words: list[str], ready_service: Service) -> None:
     done = ready_service.ledgermart("cycle", "--network", network, "--json")
     assert done.returncode == 2
     assert done.stdout == ""
@@ -250,7 +248,7 @@ def test_malformed_variable_is_named(variable: str, value: str, ready_service: S
 @pytest.mark.parametrize(
     ("parameters", "reason"), [("", "Connection refused"), ("?unheard_of=1", 'invalid connection option "unheard_of"')]
 )
-def test_a_control_store_that_is_not_there_is_one_line(parameters: str, reason: str, ready_service: Service) -> None:
+def test_a_missing_control_store_is_an_error_in_one_line(parameters: str, reason: str, ready_service: Service) -> None:
     url = f"postgresql://someone:hidden-word@127.0.0.1:{free_port()}/control{parameters}"
     done = ready_service.ledgermart("cycle", LEDGERMART_CONTROL_URL=url)
     assert done.returncode == 2

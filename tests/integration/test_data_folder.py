@@ -1,4 +1,4 @@
-"""Who may read the data folder: asked of the kernel, by processes of another user."""
+"""Access to the data folder, tested by processes of another user."""
 
 import os
 import shutil
@@ -15,7 +15,7 @@ from tests.integration.warm_processes import console_command, run_forked
 from warehouse.versions import publish
 
 _COMMAND = Path(sys.executable).with_name("ledgermart")
-# Without a group database entry of their own: kernel and service look at the number alone.
+# The user needs no entry in the user database: kernel and service only compare numbers.
 _GROUP, _OTHER_USER = "daemon", "65534"
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="acts as another user")
@@ -23,7 +23,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="acts as another user"
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A data folder below one that everybody may pass; pytest's own are closed."""
+    """A data folder in a parent that any user may enter; pytest's own folders are closed."""
     parent = Path(tempfile.mkdtemp(dir="/tmp"))
     parent.chmod(0o755)
     yield parent / "data"
@@ -36,7 +36,7 @@ def _command_of_an_open_user(*arguments: str) -> None:
 
 
 def status(folder: Path, group: str | None = None) -> str:
-    """Run a command of the service; return what it says to people."""
+    """Run a command of the service; return its standard error."""
     done = run_forked(
         _command_of_an_open_user,
         ("key", "list", "--tenant", "none", "--json"),
@@ -51,7 +51,7 @@ def mode_of(path: Path) -> int:
 
 
 def fill(folder: Path, umask: int = 0o022) -> None:
-    """Make what an earlier release left: everything readable."""
+    """Create the files of an earlier release, all of them readable."""
     before = os.umask(umask)
     try:
         for name in ("dagster/runs", "logs", "serving"):
@@ -67,7 +67,7 @@ def fill(folder: Path, umask: int = 0o022) -> None:
 
 
 def reads(path: Path, group: str | None) -> bool:
-    """Whether a stranger, or a member of the group, can read a file."""
+    """Return whether another user, or a member of the group, can read a file."""
     member = ["--groups", str(grp_id(group))] if group else ["--clear-groups"]
     done = subprocess.run(
         ["setpriv", "--reuid", _OTHER_USER, "--regid", _OTHER_USER, *member, "--", "cat", str(path)],
@@ -87,7 +87,7 @@ def test_a_new_folder_is_closed(folder: Path) -> None:
     assert {mode_of(path) for path in (folder, folder / "serving", folder / "dagster")} == {0o700}
 
 
-def test_a_folder_that_was_open_is_closed_once_with_a_message(folder: Path) -> None:
+def test_an_open_folder_is_closed_once_with_a_message(folder: Path) -> None:
     fill(folder)
     assert mode_of(folder) == 0o755
     assert f"{folder} was open to others (755); now only its owner can read it" in status(folder)
@@ -100,7 +100,7 @@ def test_a_folder_that_was_open_is_closed_once_with_a_message(folder: Path) -> N
 
 
 @needs_root
-def test_a_stranger_reads_nothing(folder: Path) -> None:
+def test_another_user_reads_nothing(folder: Path) -> None:
     fill(folder)
     published = folder / "serving" / "marts-000000000001.duckdb"
     assert reads(published, None)
@@ -111,7 +111,7 @@ def test_a_stranger_reads_nothing(folder: Path) -> None:
 
 
 @needs_root
-def test_the_group_reads_what_is_published_and_nothing_else(folder: Path) -> None:
+def test_the_group_reads_only_published_files(folder: Path) -> None:
     fill(folder)
     status(folder, _GROUP)
     assert (mode_of(folder), mode_of(folder / "serving")) == (0o710, 0o2750)
@@ -126,7 +126,7 @@ def test_the_group_reads_what_is_published_and_nothing_else(folder: Path) -> Non
     listed = ["setpriv", "--reuid", _OTHER_USER, "--regid", _OTHER_USER, "--groups", str(grp_id(_GROUP)), "--", "ls"]
     assert subprocess.run([*listed, str(folder / "serving")], capture_output=True).returncode == 0
     assert subprocess.run([*listed, str(folder)], capture_output=True).returncode != 0
-    # Without the variable it is closed again.
+    # Without the variable the folder is closed again.
     assert "open to others" not in status(folder)
     assert not reads(published, _GROUP)
     assert (mode_of(folder), mode_of(folder / "serving"), mode_of(published)) == (0o700, 0o700, 0o400)
@@ -134,7 +134,7 @@ def test_the_group_reads_what_is_published_and_nothing_else(folder: Path) -> Non
 
 @needs_root
 @pytest.mark.parametrize("group", [None, _GROUP])
-def test_what_is_published_later_is_as_what_is_there(folder: Path, group: str | None) -> None:
+def test_later_publications_have_the_same_permissions(folder: Path, group: str | None) -> None:
     status(folder, group)
     marts, serving = folder / "marts_build.duckdb", folder / "serving"
     for batch in (1, 2):
@@ -147,12 +147,12 @@ def test_what_is_published_later_is_as_what_is_there(folder: Path, group: str | 
 
 
 @pytest.mark.parametrize("name", ["no-such-group", "-1", "root,daemon"])
-def test_a_group_that_is_not_there_is_named(folder: Path, name: str) -> None:
+def test_a_missing_group_is_named_in_the_message(folder: Path, name: str) -> None:
     assert f"LEDGERMART_DATA_GROUP is {name!r}; set it to the name of a group of this machine" in status(folder, name)
 
 
 @needs_root
-def test_a_group_that_the_service_is_not_in_is_refused(folder: Path) -> None:
+def test_a_group_without_the_service_user_is_refused(folder: Path) -> None:
     folder.parent.chmod(0o777)
     done = subprocess.run(
         ["setpriv", "--reuid", _OTHER_USER, "--regid", _OTHER_USER, "--clear-groups", "--", _COMMAND, "status"],

@@ -40,7 +40,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:The `__fields__` attribute:Depre
 
 @pytest.fixture
 def service(ready_service: Service, monkeypatch: pytest.MonkeyPatch) -> Service:
-    """A prepared service whose variables are those of this process."""
+    """A prepared service with its variables set in this process."""
     for name, value in ready_service.variables.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("LEDGERMART_CYCLE_SECONDS", "10")
@@ -48,7 +48,7 @@ def service(ready_service: Service, monkeypatch: pytest.MonkeyPatch) -> Service:
     def open_patient_node(network: Network, **options: Any) -> Node:
         return open_node(network, timeout=(PATIENCE_SECONDS, PATIENCE_SECONDS), max_attempts=options["max_attempts"])
 
-    # The sensor waits some seconds for a head; here it waits as long as a busy machine needs.
+    # The sensor waits some seconds for a head; a busy test machine needs longer.
     monkeypatch.setattr(heads, "open_node", open_patient_node)
     return ready_service
 
@@ -64,7 +64,7 @@ def shipped_networks(without: str = "") -> dict[str, Network]:
 
 
 def ancestors(graph: Any, key: dg.AssetKey) -> set[dg.AssetKey]:
-    """All that an asset rests on."""
+    """Return all direct and indirect parents of an asset."""
     found: set[dg.AssetKey] = set()
     waiting = [key]
     while waiting:
@@ -86,8 +86,8 @@ def test_definitions_load_with_all_shipped_networks(service: Service) -> None:
         for mart in ("token_activities", "wallet_activities", "cap_tables", "wallet_balances"):
             assert network_key(name, "token_transfers") in ancestors(graph, dg.AssetKey(["marts", mart])), (name, mart)
         assert network_key(name, "blocks") in ancestors(graph, dg.AssetKey(["marts", "coverage"]))
-    # Publication hangs on the build alone: cycles may leave models as they are, and what hangs on those would be
-    # skipped. A cycle names no model, so all that they are made of comes before the build by itself.
+    # Publication depends on the build alone: cycles may skip models, and Dagster would skip their dependents. A cycle
+    # selects no models, so the build itself depends on their sources.
     assert set(graph.get(dg.AssetKey(["serving", "publication"])).parent_keys) == {BUILD}
     models = {key for key in keys if "dagster-dbt/materialization_type" in graph.get(key).metadata}
     sources = set().union(*(graph.get(key).parent_keys for key in models)) - models
@@ -95,7 +95,7 @@ def test_definitions_load_with_all_shipped_networks(service: Service) -> None:
     assert set(OF_EVERY_CYCLE) == keys - models - set(network_keys(networks.values()))
     assert dg.AssetKey(["prices", "market_prices"]) in ancestors(graph, dg.AssetKey(["marts", "system_prices"]))
     assert dg.AssetKey(["control", "snapshot"]) in ancestors(graph, network_key("ethereum", "blocks"))
-    # Every source is replaced by the asset that fills it: nothing hangs in the air.
+    # Every source is replaced by the asset that fills it.
     assert {key for key in keys if not graph.get(key).is_executable} == set()
     checks = {(key.asset_key.to_user_string(), key.name) for key in graph.asset_check_keys}
     assert {
@@ -125,9 +125,9 @@ class Sensor:
         self.cursor: str | None = None
 
     def tick(self) -> list[str] | str:
-        """Evaluate once; the networks that a cycle is asked for, or why there is none.
+        """Evaluate once; return the networks of the requested cycle, or the reason for none.
 
-        The pauses since the last cycle and since the last look at a head count as over.
+        Afterwards the pauses since the last cycle and since the last poll of a head count as over.
         """
         context = dg.build_sensor_context(instance=self.instance, cursor=self.cursor)
         answer = self.sensor(context)
@@ -141,7 +141,7 @@ class Sensor:
         (request,) = answer.run_requests
         assert request.asset_selection is not None
         chosen = set(request.asset_selection) - set(OF_EVERY_CYCLE)
-        # A short cycle has fewer of them.
+        # A short cycle has fewer common assets.
         assert set(request.asset_selection) - chosen in ({SNAPSHOT, OUTCOME}, set(OF_EVERY_CYCLE))
         networks = sorted({key.path[0] for key in chosen})
         assert chosen == set(network_keys(self.networks[name] for name in networks))
@@ -170,25 +170,25 @@ class System:
         self.cycle()
 
     def cycle(self) -> None:
-        """Run one cycle that goes well, and say that its rows are published: there is no dbt here."""
+        """Run a successful cycle, and record its rows as published without dbt."""
         self.service.good_cycle()
         self.edit_progress("local", has_unfinished_history=False)
         self.publish()
 
     def fail(self) -> None:
-        """Run one cycle that cannot collect; what it says of the network is published."""
+        """Run a cycle that cannot collect; record its network state as published."""
         assert self.service.cycle().error is not None
         self.publish()
 
     def publish(self) -> None:
-        """Say that everything collected is published."""
+        """Record all collected rows as published."""
         settings = self.service.settings
         if current_publication(settings.serving_dir) is None:
             publish(settings.marts_path, settings.serving_dir, 1)
         self.edit_progress(is_behind=False)
 
     def edit_progress(self, network: str | None = None, **fields: object) -> None:
-        """Change what the last cycle left behind, in all or about a network."""
+        """Change the last cycle's progress file, at the top level or for a network."""
         path = self.service.settings.data_dir / "progress.json"
         progress = json.loads(path.read_bytes())
         (progress if network is None else progress["networks"][network]).update(fields)
@@ -201,7 +201,7 @@ def system(service: Service, node: AnvilNode) -> System:
 
 
 def text(moment: datetime) -> str:
-    """As in progress.json."""
+    """Format a time as in progress.json."""
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -214,7 +214,7 @@ def test_new_block_starts_a_cycle_and_nothing_new_starts_none(system: System) ->
 
 
 def test_a_younger_block_with_a_lower_number_starts_a_cycle(system: System) -> None:
-    """The head of the last cycle was false: otherwise a block with a lower number would be older."""
+    """The last cycle's head was false; otherwise a block with a lower number would be older."""
     system.edit_progress("local", head=10_000)
     assert system.sensor.tick() == _NOTHING
     system.world.mine()
@@ -226,7 +226,7 @@ def test_changed_configuration_starts_a_cycle(system: System) -> None:
     assert system.sensor.tick() == ["local"]
     system.cycle()
     assert system.sensor.tick() == _NOTHING
-    # One that concerns no network needs the snapshot and the marts alone, besides the networks in use.
+    # A change without effect on networks still starts a cycle of the networks in use.
     system.service.tenant("newcomer", "second")
     assert system.sensor.tick() == ["local"]
 
@@ -243,7 +243,7 @@ def test_unreadable_progress_costs_one_cycle(system: System) -> None:
 
 @pytest.fixture
 def now(monkeypatch: pytest.MonkeyPatch) -> float:
-    """The sensor's clock, which stands still."""
+    """The sensor's stopped clock."""
     stopped = time.time()
     monkeypatch.setattr(cycle, "time", SimpleNamespace(time=lambda: stopped))
     return stopped
@@ -257,12 +257,12 @@ def test_cycle_seconds_apart(system: System, now: float) -> None:
     assert system.sensor.tick() == ["local"]
 
 
-def test_what_is_collected_and_not_published_starts_a_cycle(system: System) -> None:
+def test_unpublished_rows_start_a_cycle(system: System) -> None:
     system.edit_progress(is_behind=True)
     assert system.sensor.tick() == []
 
 
-def test_what_was_published_and_is_lost_starts_a_cycle(system: System) -> None:
+def test_a_lost_published_file_starts_a_cycle(system: System) -> None:
     published = current_publication(system.service.settings.serving_dir)
     assert published is not None
     (system.service.settings.serving_dir / published.file).unlink()
@@ -271,7 +271,7 @@ def test_what_was_published_and_is_lost_starts_a_cycle(system: System) -> None:
     assert system.sensor.tick() == _NOTHING
 
 
-def test_what_was_read_to_its_end_is_published_at_once_and_by_one_run(system: System, now: float) -> None:
+def test_a_history_read_to_its_end_is_published_at_once_by_one_run(system: System, now: float) -> None:
     service = system.service
     asked = service.ask_history(system.tenant, system.subject, "creation")
     service.good_cycle()
@@ -287,30 +287,30 @@ def test_what_was_read_to_its_end_is_published_at_once_and_by_one_run(system: Sy
     assert system.sensor.tick() == _NOTHING
 
 
-def test_head_is_asked_for_not_oftener_than_poll_seconds(system: System, now: float) -> None:
+def test_head_is_polled_at_most_every_poll_seconds(system: System, now: float) -> None:
     system.world.mine()
     system.sensor.remember(polled_at={"local": now - 0.5})
     assert system.sensor.tick() == _NOTHING
     assert system.sensor.tick() == ["local"]
 
 
-def test_unreachable_network_is_tried_less_and_less(system: System, now: float) -> None:
+def test_unreachable_network_is_retried_at_growing_intervals(system: System, now: float) -> None:
     service = system.service
     service.point_at("local", f"http://127.0.0.1:{free_port()}")
     sensor = Sensor(service.networks)
-    # The first time is news, for the cycle to record.
+    # The cycle records the first failure.
     assert sensor.tick() == ["local"]
     system.fail()
     assert sensor.tick() == _NOTHING
     for failures, seconds in ((1, 10), (2, 20), (4, 80), (6, 320), (40, 320)):
-        # Other networks' cycles go on meanwhile; only its own last try counts.
+        # Cycles of other networks do not matter: the pause counts from the network's own last attempt.
         for early, expected in ((8, _NOTHING), (-2, ["local"])):
             tried_at = text(datetime.fromtimestamp(now - seconds + early, UTC))
             system.edit_progress("local", failures_in_a_row=failures, tried_at=tried_at)
             assert sensor.tick() == expected, (failures, seconds, early)
 
 
-def test_failure_is_made_good_also_where_nothing_is_tracked_any_more(system: System) -> None:
+def test_failed_cycle_is_retried_after_tracking_ended(system: System) -> None:
     service = system.service
     service.track(system.tenant, system.subject, False, system.opened + timedelta(seconds=1))
     system.world.mine()
@@ -324,8 +324,8 @@ def test_failure_is_made_good_also_where_nothing_is_tracked_any_more(system: Sys
     assert sensor.tick() == _NOTHING
 
 
-def test_window_that_ends_beyond_the_head_is_collected_to_its_end(system: System) -> None:
-    """Disabled while the node has not got the blocks before that moment: they come later, and then no more."""
+def test_window_ending_after_the_head_is_collected_to_its_end(system: System) -> None:
+    """Tracking is disabled at a moment after the head: blocks until then are collected later, and no others."""
     service = system.service
     service.track(system.tenant, system.subject, False, system.opened + timedelta(seconds=30))
     assert system.sensor.tick() == ["local"]
@@ -342,16 +342,14 @@ def test_window_that_ends_beyond_the_head_is_collected_to_its_end(system: System
     assert system.sensor.tick() == _NOTHING
 
 
-def test_no_cycle_while_another_is_at_work(system: System) -> None:
+def test_no_cycle_starts_while_another_runs(system: System) -> None:
     system.world.mine()
     with writer_lock(system.service.settings.lock_path, "a test", 0):
         assert system.sensor.tick() == "a cycle is running"
     assert system.sensor.tick() == ["local"]
 
 
-def test_run_that_has_just_begun_is_waited_for_and_a_killed_one_is_marked(
-    system: System, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_new_run_is_waited_for_and_killed_run_is_marked_failed(system: System, monkeypatch: pytest.MonkeyPatch) -> None:
     system.world.mine()
     job = dg.JobDefinition(name=JOB, graph_def=dg.GraphDefinition(name=JOB))
     run = system.sensor.instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED)
@@ -364,14 +362,14 @@ def test_run_that_has_just_begun_is_waited_for_and_a_killed_one_is_marked(
     assert found.status is dg.DagsterRunStatus.FAILURE
 
 
-def test_where_there_is_a_worker_the_sensor_marks_the_killed_runs_of_others(
+def test_sensor_beside_a_worker_marks_only_killed_runs_of_others(
     system: System, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cycle, "_START_SECONDS", -1)
     system.world.mine()
     job = dg.JobDefinition(name=JOB, graph_def=dg.GraphDefinition(name=JOB))
     instance = system.sensor.instance
-    # The second one repeats a run of the worker, and has its tags.
+    # The second run repeats one of the worker, and has its tags.
     run_ids = [str(uuid.uuid4()) for _ in range(3)]
     for run_id, worker in zip(run_ids, (None, run_ids[2], run_ids[2]), strict=True):
         tags = {} if worker is None else {WORKER_TAG: worker}

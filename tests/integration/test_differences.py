@@ -1,4 +1,4 @@
-"""In which block a balance changed without a movement, held against the node's own answers."""
+"""Search for the block in which a balance changed without a movement, compared with the node."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ _READINGS = "select count(*) from raw.balance_observations union all select coun
 
 
 class _Case:
-    """A token that mints and burns without a word, between transfers, and a service that tracks it."""
+    """A token that mints and burns without events between transfers, and a service that tracks it."""
 
     def __init__(self, node: AnvilNode, contract: str) -> None:
         self.node = node
@@ -53,7 +53,7 @@ class _Case:
         return self.world.mine()
 
     def idle(self, blocks: int) -> None:
-        """Mine blocks in which nothing happens."""
+        """Mine empty blocks."""
         for _ in range(blocks):
             self.world.mine()
 
@@ -77,7 +77,7 @@ class _Case:
                 assert known[-1] == str(self.world.balance_of(self.token, holder, block)), (holder, block)
 
     def wrong_supplies(self) -> dict[int, str]:
-        """Blocks since the first whose supply is not the node's, with the status that it has there."""
+        """Return the blocks with a supply that differs from the node's, each with its status."""
         rows = self.rows(
             "select block_number, total_supply_raw::varchar, supply_status, supply_status_after"
             " from marts.token_supplies order by block_number"
@@ -90,7 +90,7 @@ class _Case:
         return found
 
 
-def test_a_difference_is_booked_in_the_block_that_made_it(node: AnvilNode, make_service: MakeService) -> None:
+def test_a_difference_is_booked_in_the_block_of_its_cause(node: AnvilNode, make_service: MakeService) -> None:
     case = _Case(node, "LyingToken")
     case.tracked(make_service)
     one, other, third, _ = case.world.wallets
@@ -103,14 +103,14 @@ def test_a_difference_is_booked_in_the_block_that_made_it(node: AnvilNode, make_
     case.idle(3)
     head = case.world.mine()
     case.build()
-    # Seen at the head.
+    # Both differences are first booked at the head.
     seen = sorted([(one, "77", head, False), (other, "40", head, False)])
     assert sorted(case.adjustments()) == seen
     assert case.wrong_supplies() == dict.fromkeys(range(minted, head), "Unconfirmed")
     first_ids = {row[0] for row in case.rows(_ADJUSTMENTS)}
     case.build()
     assert case.adjustments() == [(one, "77", minted, True), (other, "40", burnt, True)]
-    # What stood at the head is another activity, and gone.
+    # The activities at the head are gone; the located ones have other ids.
     assert first_ids.isdisjoint(row[0] for row in case.rows(_ADJUSTMENTS))
     case.expect_the_nodes_balances()
     # Both changes are one difference of the supply: a cycle finds one of them.
@@ -122,7 +122,7 @@ def test_a_difference_is_booked_in_the_block_that_made_it(node: AnvilNode, make_
 
 
 @pytest.mark.slow
-def test_what_one_cycle_does_not_come_to_is_left_to_the_next(
+def test_differences_beyond_a_cycles_limit_are_left_to_the_next(
     node: AnvilNode, make_service: MakeService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     case = _Case(node, "LyingToken")
@@ -163,7 +163,7 @@ def test_a_rebase_is_not_looked_for(node: AnvilNode, make_service: MakeService) 
 
 
 @pytest.mark.slow
-def test_without_past_states_it_stays_where_it_was_seen(node: AnvilNode, make_service: MakeService) -> None:
+def test_without_past_states_a_difference_stays_at_its_reading(node: AnvilNode, make_service: MakeService) -> None:
     case = _Case(node, "LyingToken")
     with FaultProxy(node.url) as proxy:
 

@@ -84,7 +84,7 @@ def test_each_bad_node_is_named_with_its_reason(
     assert quiet.detail
 
 
-def test_nodes_are_examined_while_the_control_store_is_away(
+def test_nodes_are_examined_without_the_control_store(
     node: AnvilNode, make_service: MakeService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service = make_service(LocalNetwork("local", node.url))

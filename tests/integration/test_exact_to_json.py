@@ -24,14 +24,14 @@ DECIMALS = (0, 18, 77)
 
 
 def whole(raw: int, decimals: int) -> str:
-    """The amount in whole tokens, by another road than ours."""
+    """Return the amount in whole tokens, without the service's code."""
     text = format(Decimal(raw).scaleb(-decimals, Context(prec=200)), "f")
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 @dataclass(frozen=True)
 class System:
-    """What was collected, and a client of the API over it."""
+    """The collected data, and an API client."""
 
     client: "TestClient[Any]"
     stores: Stores
@@ -113,7 +113,7 @@ def test_activities_and_balances_of_a_wallet(system: System) -> None:
         assert (held[symbol]["quantityRaw"], held[symbol]["quantity"]) == (str(MOST), whole(MOST, decimals))
 
 
-def test_no_mart_holds_a_float_but_in_a_column_that_says_approx(system: System) -> None:
+def test_only_columns_named_approx_hold_floats(system: System) -> None:
     with open_marts(system.stores) as connection:
         columns = connection.execute(
             "select table_name, column_name, data_type from duckdb_columns() where schema_name = 'marts'"
@@ -125,8 +125,8 @@ def test_no_mart_holds_a_float_but_in_a_column_that_says_approx(system: System) 
     assert raw == {"BIGNUM"}
 
 
-def test_a_column_for_charts_is_the_number_nearest_to_the_exact_one(system: System) -> None:
-    """Of a view without the exact one, such as `token_holders`, the other marts tell."""
+def test_a_column_for_charts_has_the_float_nearest_to_the_exact_number(system: System) -> None:
+    """Views without the exact column, such as `token_holders`, are skipped: other marts have both."""
     compared = set()
     with open_marts(system.stores) as connection:
         columns = connection.execute(

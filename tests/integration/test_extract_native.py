@@ -33,7 +33,7 @@ def world(node: AnvilNode) -> World:
     return World(node, wallet_count=6, gas_price=3)
 
 
-# Bytecode: what a contract does, step by step. Failures of a step are passed over.
+# Bytecode of a contract's steps. A step's failure is ignored.
 
 
 def push(number: int) -> str:
@@ -69,7 +69,7 @@ def create(value: int, code: str, *, with_salt: bool = False) -> str:
 
 
 def unless_value(value: int, steps: str) -> str:
-    """The steps, but nothing when called with exactly that value."""
+    """Return bytecode that skips the steps if it is called with exactly this value."""
     head = f"34{push(value)}14"
     return f"{head}61{len(head) // 2 + 4 + len(steps) // 2:04x}57{steps}5b{STOP}"
 
@@ -131,7 +131,7 @@ def test_one_transaction_with_every_kind_of_move(node: AnvilNode, client: RpcCli
         (PAYER, first, 1, "call"),
         (MIDDLE, first, 3, "call"),
     ]
-    # Number 9 went from MIDDLE to PAYER, which are not asked for.
+    # Trace 9 is from MIDDLE to PAYER, which are not among the requested addresses.
     assert [row["trace_index"] for row in rows] == [0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 11]
     assert {(row["block_number"], row["block_hash"], row["transaction_index"]) for row in rows} == {
         (number, block["hash"], 1)
@@ -155,7 +155,7 @@ def test_moves_and_transactions_explain_every_balance(
         world.mine()
     world.submit(world.wallets[0], world.wallets[1], value=5)
     world.submit(world.wallets[0], None, "0x" + self_destruct(world.wallets[2]), value=31)
-    # More calls inside each other than fit into what Python lets nest.
+    # More nested calls than Python's recursion limit.
     world.submit(world.wallets[3], ABYSS, gas=GAS)
     last = world.mine()
     rows = read(client, first, last, watched, method)
@@ -205,7 +205,7 @@ def test_balance_changes_are_found_by_halving(node: AnvilNode, client: RpcClient
     assert not found.is_empty()
 
 
-def test_blocks_beyond_the_head_are_no_empty_blocks(node: AnvilNode, client: RpcClient, world: World) -> None:
+def test_blocks_after_the_head_are_an_error(node: AnvilNode, client: RpcClient, world: World) -> None:
     world.mine()
     for method in METHODS:
         with pytest.raises(ExtractError):

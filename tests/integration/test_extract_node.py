@@ -1,4 +1,4 @@
-"""Extraction against a real node: what it says of a chain is what the node says by other roads."""
+"""Extraction against a real node, compared with independent requests to it."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -24,7 +24,7 @@ from pipelines.extract.evm.rpc import RpcClient
 from tests.chain.node import AnvilNode
 from tests.chain.world import MULTICALL_ADDRESS, TRANSFER_TOPIC, World
 
-# A contract whose every call burns all the gas that it is given: the INVALID opcode.
+# Code of a contract that burns all gas of every call: the INVALID opcode.
 GAS_BURNER = "0xfe"
 
 
@@ -74,7 +74,7 @@ def test_transfers_are_those_in_the_receipts(node: AnvilNode, client: RpcClient,
     ]
 
 
-def test_blooms_tell_of_transfers_that_an_answer_left_out(node: AnvilNode, client: RpcClient, world: World) -> None:
+def test_blooms_reveal_transfers_that_an_answer_omitted(node: AnvilNode, client: RpcClient, world: World) -> None:
     tokens = [world.deploy_token("AAA", 18), world.deploy_token("BBB", 6)]
     for token in tokens:
         world.distribute(token, 10**12)
@@ -143,14 +143,14 @@ def test_balances_and_supplies_at_a_past_block(
     supply = int(node.rpc("eth_call", [{"to": token.address, "data": "0x18160ddd"}, "latest"]), 16)
     assert supplies["total_supply_raw"].to_list() == [str(supply), None]
     before = node.rpc("eth_getBlockByNumber", [hex(early), False])
-    # No contract has code yet, so nobody holds anything.
+    # The contracts have no code yet, so all balances are zero.
     old = read_balances(client, pairs[4:8], before["hash"], early, MULTICALL_ADDRESS)
     assert old["quantity_raw"].to_list() == ["0", "0", "0", "0"]
     old_supplies = read_supplies(client, [token.address], before["hash"], early, MULTICALL_ADDRESS)
     assert old_supplies["total_supply_raw"].to_list() == ["0"]
 
 
-def test_contracts_are_what_they_are(node: AnvilNode, client: RpcClient, world: World) -> None:
+def test_contracts_are_classified_by_their_kind(node: AnvilNode, client: RpcClient, world: World) -> None:
     world.place_multicall()
     deployed = {
         "plain": world.deploy_token("AAA", 6).address,
@@ -229,7 +229,7 @@ def test_a_block_that_left_the_chain_is_noticed(node: AnvilNode, client: RpcClie
             read_balances(client, pairs, orphan["hash"], int(orphan["number"], 16), multicall)
 
 
-def test_what_the_node_is_and_where_its_chain_stands(node: AnvilNode, client: RpcClient, world: World) -> None:
+def test_probe_head_final_block_and_headers_are_read(node: AnvilNode, client: RpcClient, world: World) -> None:
     assert probe(client, 31337, MULTICALL_ADDRESS).multicall is None
     world.place_multicall()
     facts = probe(client, 31337, MULTICALL_ADDRESS)

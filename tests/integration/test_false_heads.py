@@ -93,7 +93,7 @@ def final_of(system: System) -> int:
 
 
 def test_a_head_called_final_once_is_not_final(system: System, tmp_path: Path) -> None:
-    """The `false_final_reorg` of a single cycle: a reorganisation of three blocks is repaired at once."""
+    """`false_final_reorg` in a single cycle: a reorganisation of three blocks is repaired in the next cycle."""
     system.move(5)
     system.service.good_cycle()
     system.move(3)
@@ -109,7 +109,7 @@ def test_a_head_called_final_once_is_not_final(system: System, tmp_path: Path) -
     check_recovered(system, tmp_path, final=seen)
 
 
-def test_a_final_block_that_was_false_for_long_is_withdrawn_by_three_honest_cycles(
+def test_a_false_final_block_is_withdrawn_after_three_honest_cycles(
     system: System,
     tmp_path: Path,
 ) -> None:

@@ -53,7 +53,7 @@ def test_false_metadata_of_first_contact_is_corrected_by_two_honest_cycles(
         proxy.inject(LieFault(methods=["eth_call"], tell=tell))
         service.good_cycle()
         assert described(service) == [(*false, "Unconfirmed", None, None)]
-        # At the same block, nothing is read again.
+        # There is no second reading at the same block.
         proxy.clear()
         service.good_cycle()
         assert described(service) == [(*false, "Unconfirmed", None, None)]
@@ -63,7 +63,7 @@ def test_false_metadata_of_first_contact_is_corrected_by_two_honest_cycles(
         world.mine()
         service.good_cycle()
         assert described(service) == [("Fungible", 18, "Confirmed", None, None)]
-        # A lie after that changes nothing.
+        # A later lie changes nothing.
         proxy.inject(LieFault(methods=["eth_call"], tell=tell))
         world.mine()
         service.good_cycle()

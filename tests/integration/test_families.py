@@ -1,6 +1,7 @@
-"""What every family of networks has to answer, asked of each over a real node; the truth is the node's own, read apart.
+"""The protocol of network families, tested for each family on a real node.
 
-The contract is in `pipelines/extract/family.py`. What only one family does has tests of its own.
+Expected values are read from the node without the family's code. The contract is in `pipelines/extract/family.py`.
+Behaviour of a single family has separate tests.
 """
 
 import itertools
@@ -52,7 +53,7 @@ def family(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module")
 def chain(family: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chain]:
-    """A chain that no test changes."""
+    """A shared chain; tests must not change it."""
     with CHAINS[family](tmp_path_factory.mktemp(family)) as made:
         yield made
 
@@ -76,7 +77,7 @@ def whole(chain: Chain, kind: Kind) -> Segment:
 
 
 def collected(node: Node, segment: Segment, final_number: int = -1) -> dict[str, pl.DataFrame]:
-    """The rows of a segment by table, after a check that its parts are its range."""
+    """Return the rows of a segment by table; assert that its parts cover its range."""
     parts = list(node.collect(segment, final_number))
     assert parts[0].covered.first == segment.covered.first
     assert parts[-1].covered.last == segment.covered.last
@@ -97,7 +98,7 @@ def test_every_family_has_a_chain_to_be_tested_on() -> None:
     assert set(CHAINS) == set(FAMILIES)
 
 
-def test_tables_say_where_rows_go_and_whose_they_are(chain: Chain, node: Node, tmp_path: Path) -> None:
+def test_tables_declare_their_columns_keys_and_parties(chain: Chain, node: Node, tmp_path: Path) -> None:
     tables = family_of(chain.network).tables
     assert len({table.name for table in tables}) == len(tables)
     with open_warehouse(tmp_path / "warehouse.duckdb") as connection:
@@ -112,14 +113,14 @@ def test_tables_say_where_rows_go_and_whose_they_are(chain: Chain, node: Node, t
                 assert columns | {"network", "batch_id"} == stored
 
 
-def test_probe_tells_capabilities_and_refuses_another_chain(chain: Chain, node: Node) -> None:
+def test_probe_returns_capabilities_and_refuses_another_chain(chain: Chain, node: Node) -> None:
     capabilities = node.probe()
     assert isinstance(capabilities, frozenset)
     assert all(isinstance(name, str) for name in capabilities)
     with closing(open_node(chain.elsewhere())) as wrong, pytest.raises(WrongChain):
         wrong.probe()
     with closing(open_node(chain.elsewhere())) as wrong, pytest.raises(WrongChain):
-        # The second reading asks somebody who was not probed.
+        # The second reading uses a provider that was not probed.
         list(wrong.other().collect(whole(chain, "wallet"), chain.head()))
 
 
@@ -162,7 +163,7 @@ def test_block_at_is_the_first_one_at_or_after(chain: Chain, node: Node) -> None
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_segment_is_collected_whole(kind: Kind, chain: Chain, node: Node) -> None:
+def test_a_segment_is_collected_completely(kind: Kind, chain: Chain, node: Node) -> None:
     if kind not in chain.addresses:
         pytest.skip("the family has no such movements")
     segment = whole(chain, kind)
@@ -177,7 +178,7 @@ def test_a_segment_is_collected_whole(kind: Kind, chain: Chain, node: Node) -> N
         assert [hashes[number] for number in frame["block_number"]] == frame["block_hash"].to_list()
         for row in frame.select(table.addressed(kind)).iter_rows():
             assert chain.addresses[kind] in row
-    # Final blocks are asked for in another way, a range in two halves, and the second reading somebody else.
+    # Other ways of reading: final blocks, two halves of the range, and another provider for the second reading.
     middle = (segment.covered.first + segment.covered.last) // 2
     halves = [BlockRange(segment.covered.first, middle), BlockRange(middle + 1, segment.covered.last)]
     with closing(node.other()) as second:
@@ -206,7 +207,7 @@ def test_proven_rows_are_the_collected_ones(kind: Kind, chain: Chain, node: Node
     idle = segment._replace(addresses=(chain.idle,))
     assert all(frame.is_empty() for frame in node.proven(idle, hashes).values())
     moved = {number for table in chain.keys(kind).values() for number, *_ in table}
-    # Another hash at that number proves nothing.
+    # A wrong hash for a block refutes the proof.
     number = min(moved)
     false = hashes | {number: "0x" + "ab" * 32}
     with pytest.raises(NotProvable, match=hashes[number]) as caught:
@@ -224,7 +225,7 @@ def test_a_segment_without_movements_is_covered_with_its_tables(kind: Kind, chai
     assert all(frame.is_empty() for frame in idle.values())
 
 
-def test_balances_are_the_nodes_at_each_block_that_it_keeps(chain: Chain, node: Node) -> None:
+def test_balances_equal_the_nodes_at_each_kept_block(chain: Chain, node: Node) -> None:
     head = node.head()
     assert node.keeps_state(head.number, head)
     wallet = chain.addresses["native"]
@@ -271,7 +272,7 @@ def test_balance_changes_leave_no_wide_step(chain: Chain, node: Node) -> None:
     assert len(readings) > 2
 
 
-def test_tokens_tell_when_they_began_and_what_they_are(chain: Chain, node: Node) -> None:
+def test_tokens_have_creation_block_and_metadata(chain: Chain, node: Node) -> None:
     if "token" not in chain.addresses:
         pytest.skip("the family has no tokens")
     head, token = node.head(), chain.addresses["token"]
@@ -284,21 +285,21 @@ def test_tokens_tell_when_they_began_and_what_they_are(chain: Chain, node: Node)
     assert node.metadata([], head.number).schema == METADATA
 
 
-def test_tokens_tell_who_may_hold_them_without_a_movement(chain: Chain, node: Node) -> None:
+def test_likely_holders_of_a_token_without_a_movement(chain: Chain, node: Node) -> None:
     if "token" not in chain.addresses:
         pytest.skip("the family has no tokens")
     head, token = node.head(), chain.addresses["token"]
     expected = chain.likely_holders(token)
     told = node.likely_holders(token, chain.creation(token), head.number)
     assert sorted(told) == sorted(expected)
-    # Of a block that is not that of its creation, or where nobody knows, who created it is not found.
+    # The creator is only found with the right creation block.
     for created in (None, head.number):
         told = node.likely_holders(token, created, head.number)
         assert token in told
         assert set(told) < expected
 
 
-def test_transactions_tell_who_sent_them(chain: Chain, node: Node) -> None:
+def test_transactions_have_their_senders(chain: Chain, node: Node) -> None:
     expected = {
         one: sender
         for number in range(chain.opening, chain.head() + 1)
@@ -310,11 +311,11 @@ def test_transactions_tell_who_sent_them(chain: Chain, node: Node) -> None:
     assert node.senders([]) == []
 
 
-def test_what_full_collection_costs_is_told_in_words(node: Node) -> None:
+def test_the_cost_of_full_collection_names_the_number_of_blocks(node: Node) -> None:
     assert "1234" in node.cost_of_full(1234)
 
 
-def test_a_block_that_left_the_chain_is_not_read_as_if_it_were_there(moving: Chain) -> None:
+def test_balances_of_an_orphaned_block_raise_an_error(moving: Chain) -> None:
     with closing(open_node(moving.network)) as node:
         node.probe()
         head = node.head()

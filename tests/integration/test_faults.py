@@ -1,6 +1,6 @@
-"""A provider that fails: the cycle goes on within bounds, or says what failed, and the next one makes it good.
+"""A failing provider: the cycle retries within bounds or reports the failure, and the next one catches up.
 
-Every case ends in the same state as a collection that never saw a fault.
+Every case ends in the same state as a collection without faults.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -87,7 +87,7 @@ def service(chain: Chain, proxy: FaultProxy, make_service: MakeService) -> Servi
 
 @pytest.fixture(scope="module")
 def clean(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> Rows:
-    """What `service` has to end with: collected in one cycle without faults, and held against the node."""
+    """The expected end state of `service`: one cycle without faults, compared with the node."""
     service = Service(tmp_path_factory.mktemp("clean"), [LocalNetwork("local", chain.node.url)])
     configure(service, chain)
     service.good_cycle()
@@ -98,7 +98,7 @@ def clean(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> Rows:
 
 
 def _sorted_out(names: Iterable[str], long: Collection[str]) -> list[Any]:
-    """The names as parameters; those that differ from another in the method or the status alone are long."""
+    """Return the names as parameters; mark those as long that differ from another one only in method or status."""
     assert set(long) <= set(names)
     return [pytest.param(name, marks=pytest.mark.long) if name in long else name for name in names]
 
@@ -123,7 +123,7 @@ PASSING: dict[str, Fault] = {
     "name",
     _sorted_out(PASSING, ["429 on logs", "502 on logs", "cut off", "late headers", "late readings"]),
 )
-def test_passing_fault_is_got_over_in_the_same_cycle(
+def test_passing_fault_is_overcome_in_the_same_cycle(
     name: str, proxy: FaultProxy, service: Service, clean: Rows
 ) -> None:
     proxy.inject(PASSING[name])
@@ -155,7 +155,7 @@ def test_refused_ranges_are_asked_for_in_parts(name: str, proxy: FaultProxy, ser
 
 
 LASTING: dict[str, tuple[Fault, str, str]] = {
-    # what fails: the fault, the call that the failure names, and the network's status
+    # name: the fault, the call in the failure's message, and the network's status
     "503 on everything": (HttpFault(status=503), "eth_chainId", "Unreachable"),
     "503 on logs": (HttpFault(status=503, methods=["eth_getLogs"]), "eth_getLogs", "Unreachable"),
     "429 for an hour": (HttpFault(status=429, retry_after="3600"), "eth_blockNumber", "Unreachable"),
@@ -185,7 +185,7 @@ LASTING: dict[str, tuple[Fault, str, str]] = {
 
 
 @pytest.mark.parametrize("name", _sorted_out(LASTING, ["429 on logs", "logs cut off", "calls cut off"]))
-def test_lasting_fault_is_recorded_and_made_good_by_the_next_cycle(
+def test_lasting_fault_is_recorded_and_the_next_cycle_catches_up(
     name: str, chain: Chain, proxy: FaultProxy, service: Service, clean: Rows
 ) -> None:
     fault, call, status = LASTING[name]
@@ -210,7 +210,7 @@ def test_lasting_fault_is_recorded_and_made_good_by_the_next_cycle(
     assert service.raw_rows() == clean
 
 
-def test_node_that_is_down_is_recorded_and_made_good(
+def test_node_that_is_down_is_recorded_and_later_cycles_catch_up(
     chain: Chain, proxy: FaultProxy, service: Service, clean: Rows
 ) -> None:
     proxy.stop()
@@ -224,7 +224,7 @@ def test_node_that_is_down_is_recorded_and_made_good(
 
 
 class _NoLogsFrom(FaultProxy):
-    """Refuses logs of a block and those after it, until told otherwise."""
+    """Refuses logs from block `refused_from` on."""
 
     refused_from: int | None = None
 
@@ -238,7 +238,7 @@ class _NoLogsFrom(FaultProxy):
 
 
 def asked_ranges(proxy: FaultProxy) -> list[tuple[int, int, bool]]:
-    """(first, last, whether it is about tokens) of every eth_getLogs that came."""
+    """Return (first, last, filters by token) of every eth_getLogs request."""
     return [
         (int(params[0]["fromBlock"], 16), int(params[0]["toBlock"], 16), "address" in params[0])
         for method, params in proxy.calls
@@ -246,9 +246,7 @@ def asked_ranges(proxy: FaultProxy) -> list[tuple[int, int, bool]]:
     ]
 
 
-def test_what_came_before_the_failure_stays_and_only_the_rest_is_asked_for(
-    chain: Chain, make_service: MakeService
-) -> None:
+def test_blocks_before_a_failure_stay_and_only_the_rest_is_requested(chain: Chain, make_service: MakeService) -> None:
     middle = chain.opening + 6
     with _NoLogsFrom(chain.node.url) as proxy:
         service = make_service(LocalNetwork("local", proxy.url, max_log_range=2))
@@ -283,7 +281,7 @@ def test_transfers_are_not_asked_for_again_when_only_transactions_failed(
 def test_metadata_of_a_token_seen_in_a_failed_cycle_is_read_later(
     chain: Chain, proxy: FaultProxy, make_service: MakeService
 ) -> None:
-    """A wallet's tokens are known by their movements alone: a failure before their metadata must not forget them."""
+    """Only movements reveal a wallet's tokens: if reading their metadata fails, it must be read later."""
     service = make_service(LocalNetwork("local", proxy.url), name="wallets")
     service.wallet(service.tenant(), chain.world.wallets[0], tracked_from=instant(chain.node, chain.opening))
     proxy.inject(HttpFault(status=503, methods=["eth_call"]))

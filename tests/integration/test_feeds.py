@@ -1,4 +1,4 @@
-"""On-chain feeds, read from real aggregators on a real node, against what they were told to answer."""
+"""On-chain feeds, read from real aggregators on a real node, compared with their scripts."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -59,7 +59,7 @@ def instant(seconds: int) -> datetime:
 
 
 def expected(feed: ScriptedFeed, after: datetime, until: datetime) -> list[tuple[datetime, Decimal]]:
-    """What was answered in a span, by the script alone."""
+    """Return the script's prices in a span."""
     inside = sorted(item for item in feed.prices.items() if after < instant(item[0]) <= until)
     return [(instant(second), price) for second, price in inside]
 
@@ -69,7 +69,7 @@ def collected(pages: list[HistoryPage]) -> list[tuple[datetime, Decimal]]:
 
 
 def assert_joined(pages: list[HistoryPage], after: datetime, until: datetime) -> None:
-    """Every page gets on, the last one to the end, and each holds only what it says it was asked for."""
+    """Assert that pages follow each other up to the end, and that each only has prices of its own span."""
     ends = [page.up_to for page in pages]
     assert ends[-1] == until
     for before, page in zip([after, *ends[:-1]], pages, strict=True):
@@ -103,7 +103,7 @@ def test_a_poll_reads_every_feed_exactly(world: World, open_client: Open) -> Non
     assert client.poll([]).prices == []
 
 
-def test_what_is_no_price_is_a_problem_and_the_others_are_there(world: World, open_client: Open) -> None:
+def test_invalid_prices_are_problems_and_the_others_are_stored(world: World, open_client: Open) -> None:
     good, empty, negative, zero, incomplete, future = (
         deploy_feed(world, symbol) for symbol in ("GOOD", "EMPTY", "NEG", "ZERO", "CARRY", "LATER")
     )
@@ -255,7 +255,7 @@ def test_phases_follow_each_other_and_do_not_overlap(world: World, open_client: 
     hours = [START - timedelta(hours=back) for back in range(40, 0, -1)]
     seconds = [int(hour.timestamp()) for hour in hours]
     feed.answer_many({second: f"1{number}" for number, second in enumerate(seconds[:20])})
-    # The old aggregator goes on for five hours while the new one answers already.
+    # The old aggregator keeps answering for five hours after the new one has begun.
     overlap = dict.fromkeys(seconds[15:20], "999")
     feed.prices = {second: price for second, price in feed.prices.items() if second < seconds[15]}
     assert overlap

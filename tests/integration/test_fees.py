@@ -30,13 +30,13 @@ L1 = {"l1Fee": hex(L1_FEE), "l1GasPrice": hex(27), "l1GasUsed": hex(1_600)}
 
 @dataclass(frozen=True)
 class Sent:
-    """A transaction of the wallet: what block, transaction and receipt say beside what all say, and what it cost."""
+    """A transaction of the wallet: its cost, and special fields of block, transaction and receipt."""
 
     cost: int
     type: int = 2
     receipt: dict[str, Any] = field(default_factory=dict)
     extra_data: str = "0x"
-    is_told: bool = True  # whether receipt and block tell the cost
+    is_told: bool = True  # True if receipt and block contain the whole cost
 
 
 TRANSACTIONS = {
@@ -76,7 +76,7 @@ HASHES = {name: f"0x{block:032x}{0:032x}" for name, block in BLOCKS.items()}
 
 
 def balance(block: int) -> int:
-    """What the node says that the wallet has after a block."""
+    """Return the wallet's balance after a block, as the node reports it."""
     return OPENING - sum(sent.cost for name, sent in TRANSACTIONS.items() if BLOCKS[name] <= block)
 
 
@@ -150,7 +150,7 @@ def activities(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[TestC
     service.close()
 
 
-def test_every_fee_is_what_it_cost_or_unknown(activities: tuple[TestClient[Any], str]) -> None:
+def test_every_fee_is_exact_or_unknown(activities: tuple[TestClient[Any], str]) -> None:
     client, wallet = activities
     rows = client.get(f"{wallet}/activities", params={"limit": 100, "type": "Fee", "sort": "date"}).json()["data"]
     told = {row["transactionHash"]: (row["amountRaw"], row["amountStatus"], row["valueStatus"]) for row in rows}
@@ -164,7 +164,7 @@ def test_every_fee_is_what_it_cost_or_unknown(activities: tuple[TestClient[Any],
     assert {(row["amount"], row["value"]) for row in rows if row["amountRaw"] is None} == {(None, None)}
 
 
-def test_what_an_unknown_fee_took_is_in_the_next_reading(activities: tuple[TestClient[Any], str]) -> None:
+def test_an_unknown_fee_is_part_of_the_next_readings_difference(activities: tuple[TestClient[Any], str]) -> None:
     client, wallet = activities
     (position,) = client.get(f"{wallet}/balances").json()["current"]
     assert position["quantityRaw"] == str(balance(HEAD))

@@ -11,7 +11,7 @@ import pytest
 
 from tests.integration.harness import LEDGERMART, Service
 
-# Runs in a mount namespace of its own: fills a small disk with the data folder, and runs commands on it.
+# Runs in a separate mount namespace: fills a small disk with the data folder, and runs commands on it.
 _SCRIPT = """
 import json, os, shutil, subprocess, sys
 from pathlib import Path
@@ -50,7 +50,7 @@ print(json.dumps(found))
 
 
 @pytest.mark.long
-def test_a_full_disk_is_one_sentence_at_each_stage_and_the_next_cycle_is_right(
+def test_a_full_disk_is_one_sentence_at_each_stage_and_the_next_cycle_works(
     ready_service: Service, tmp_path: Path
 ) -> None:
     disk = tmp_path / "disk"

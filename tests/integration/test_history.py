@@ -1,4 +1,4 @@
-"""What history requests collect, over a real node: which blocks, once only, what stays after a cancel or a failure."""
+"""History requests over a real node: collected blocks, without repetition, and state after cancels and failures."""
 
 import re
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ from tests.integration.oracle import instant
 
 @dataclass(frozen=True)
 class Chain:
-    """A chain that stands still: two tokens, and wallets that move them and native value."""
+    """A finished chain: two tokens, and wallets that move them and native value."""
 
     node: AnvilNode
     world: World
@@ -70,7 +70,7 @@ def service(proxy: FaultProxy, make_service: MakeService) -> Service:
 
 
 def failing_after(count: int) -> HttpFault:
-    """Requests for logs fail, after so many."""
+    """Return a fault: requests for logs fail after `count` of them."""
     seen = iter(range(10**6))
     return HttpFault(status=503, methods=["eth_getLogs"], when=lambda calls: next(seen) >= count)
 
@@ -82,7 +82,7 @@ def stands(service: Service, operation: OperationRow) -> tuple[Status, int, int 
 
 
 def publish(service: Service) -> None:
-    """Say that everything collected so far is in a published version, as the end of a cycle does."""
+    """Record all collected rows as published, like the end of a cycle."""
     service.query("insert into raw.publications select 1, max(batch_id), current_timestamp::timestamp from raw.batches")
     with service.store.read():
         service.history(parts=0)
@@ -123,7 +123,7 @@ def test_history_from_creation_is_the_contracts_whole_life(chain: Chain, service
         "select distinct quantity_raw::varchar from raw.balance_observations where block_number = ?",
         [chain.created - 1],
     )
-    assert anchors == [("0",)], "before its contract nobody has anything"
+    assert anchors == [("0",)], "balances before the contract must be zero"
     publish(service)
     assert stands(service, asked) == (Status.SUCCEEDED, total, total)
     supply = service.query("select block_number, total_supply_raw::varchar from raw.supply_observations order by 1")
@@ -162,7 +162,7 @@ def test_instants_are_half_open(chain: Chain, service: Service) -> None:
     assert covered(service) == [(8, 14)]
 
 
-def test_request_that_names_no_block_fails_with_the_reason(chain: Chain, service: Service) -> None:
+def test_request_without_a_block_in_its_range_fails_with_the_reason(chain: Chain, service: Service) -> None:
     tenant = service.tenant()
     nobody = service.token(tenant, "0x" + "12" * 20)
     no_contract = service.ask_history(tenant, nobody, "creation")
@@ -177,7 +177,7 @@ def test_request_that_names_no_block_fails_with_the_reason(chain: Chain, service
 
 
 def asked_blocks(proxy: FaultProxy) -> list[int]:
-    """Every block that eth_getLogs was asked for, as often as it was."""
+    """Return every block requested by eth_getLogs, with repetitions."""
     return sorted(
         number
         for method, params in proxy.calls
@@ -202,7 +202,7 @@ def test_overlapping_requests_collect_nothing_twice(chain: Chain, service: Servi
     assert asked_blocks(proxy) == []
 
 
-def test_slices_go_on_where_the_one_before_ended(chain: Chain, service: Service, proxy: FaultProxy) -> None:
+def test_each_slice_continues_after_the_one_before(chain: Chain, service: Service, proxy: FaultProxy) -> None:
     tenant = service.tenant()
     token = service.token(tenant, chain.gold.address)
     asked = service.ask_history(tenant, token, "block:1", f"block:{chain.head}")
@@ -223,8 +223,8 @@ def test_slices_go_on_where_the_one_before_ended(chain: Chain, service: Service,
     assert transfers(service) == logs(chain, chain.gold, 1, chain.head)
 
 
-def test_requests_made_while_the_node_is_down_say_so(chain: Chain, service: Service, proxy: FaultProxy) -> None:
-    """Before they are resolved and after; the error goes when they go on."""
+def test_requests_made_while_the_node_is_down_have_an_error(chain: Chain, service: Service, proxy: FaultProxy) -> None:
+    """Pending and running requests show the error, which disappears when they continue."""
     tenant = service.tenant()
     token = service.token(tenant, chain.gold.address)
     running = service.ask_history(tenant, token, "block:1", f"block:{chain.head}")
@@ -252,7 +252,7 @@ def test_requests_made_while_the_node_is_down_say_so(chain: Chain, service: Serv
     assert {service.operation(asked).error for asked in (running, pending)} == {None}
 
 
-def test_cancel_keeps_what_was_collected(chain: Chain, service: Service, proxy: FaultProxy) -> None:
+def test_cancel_keeps_the_collected_blocks(chain: Chain, service: Service, proxy: FaultProxy) -> None:
     tenant = service.tenant()
     token = service.token(tenant, chain.gold.address)
     asked = service.ask_history(tenant, token, "block:1", f"block:{chain.head}")
@@ -276,9 +276,7 @@ def test_cancel_keeps_what_was_collected(chain: Chain, service: Service, proxy: 
     assert not [block for block in asked_blocks(proxy) if block > done]
 
 
-def test_what_a_provider_refuses_for_good_fails_the_request_and_keeps_the_rest(
-    chain: Chain, service: Service, proxy: FaultProxy
-) -> None:
+def test_a_permanent_refusal_fails_only_its_own_request(chain: Chain, service: Service, proxy: FaultProxy) -> None:
     tenant = service.tenant()
     asked = service.ask_history(tenant, service.token(tenant, chain.gold.address), "block:1", "block:30")
     other = service.ask_history(tenant, service.token(tenant, chain.coin.address), "block:32", "block:37")
@@ -293,10 +291,10 @@ def test_what_a_provider_refuses_for_good_fails_the_request_and_keeps_the_rest(
 
 
 @pytest.mark.parametrize("status", [Status.RUNNING, Status.FAILED])
-def test_an_error_is_told_to_those_whose_blocks_it_concerns_and_of_these_alone(
+def test_an_error_is_shown_only_on_requests_with_the_failed_blocks(
     chain: Chain, service: Service, proxy: FaultProxy, status: Status
 ) -> None:
-    """Tenants ask for the same token, so that their blocks are one segment, and one of them for another token."""
+    """Two tenants request the same token, so their blocks form one segment; one of them also requests another token."""
     one, two = service.tenant("one"), service.tenant("two")
     gold = service.token(one, chain.gold.address)
     early = service.ask_history(one, gold, "block:1", "block:5")
@@ -320,7 +318,7 @@ def test_an_error_is_told_to_those_whose_blocks_it_concerns_and_of_these_alone(
         else RpcFault(code=-32601, message="not available", methods=methods, when=holds_both)
     )
     service.history()
-    # The node is asked for some of the one's blocks and some of the other's at once.
+    # One request to the node has blocks of both operations; each error only names its own blocks.
     for asked, own in ((middle, range(6, 14)), (late, range(14, 31))):
         now = service.operation(asked)
         assert now.status is status
@@ -366,9 +364,7 @@ def test_full_reads_the_transactions(chain: Chain, service: Service) -> None:
     assert str(chain.head) in str(service.operation(asked).note), "what full costs"
 
 
-def test_history_that_was_asked_for_with_tracking_joins_it_without_a_gap(
-    node: AnvilNode, make_service: MakeService
-) -> None:
+def test_history_requested_with_tracking_joins_it_without_a_gap(node: AnvilNode, make_service: MakeService) -> None:
     """The window begins between two blocks that no node knows yet when the history is resolved."""
     world = World(node, wallet_count=3, gas_price=10**9)
     world.place_multicall()

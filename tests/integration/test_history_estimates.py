@@ -16,7 +16,7 @@ from tests.integration.oracle import instant
 
 
 @pytest.mark.slow
-def test_a_dry_run_tells_what_was_observed(node: AnvilNode, ready_service: Service) -> None:
+def test_a_dry_run_estimates_from_observed_requests(node: AnvilNode, ready_service: Service) -> None:
     service = ready_service
     world = World(node, wallet_count=4)
     world.place_multicall()

@@ -1,4 +1,4 @@
-"""Holders whom no event named, found by asking; held against the node's own balanceOf."""
+"""Search for holders that no event names, compared with balanceOf on the node."""
 
 from dataclasses import replace
 from typing import Any
@@ -16,7 +16,7 @@ from tests.integration.dbt_runner import LATER_CYCLE, build_over_nothing, open_m
 from tests.integration.harness import LocalNetwork, Service
 from tests.integration.oracle import instant
 
-# What is read here, and what collection reads of the models.
+# Models that these tests or the collection read.
 _MODELS = (
     "--select",
     *(f"+{name}" for name in ("cap_tables", "cap_table_summaries", "token_activities", "tokens")),
@@ -25,7 +25,7 @@ _MODELS = (
 
 
 class _Case:
-    """A token whose constructor credits its creator, its owner and itself without a word, tracked from creation."""
+    """A token tracked from creation; its constructor credits creator, owner and token without an event."""
 
     def __init__(self, node: AnvilNode, contract: str = "QuietToken") -> None:
         self.node = node
@@ -52,7 +52,7 @@ class _Case:
         return self.service
 
     def track(self, tenant: Any) -> None:
-        """Track the token from now on, and ask for all that was before."""
+        """Track the token from now on, and request its history from creation."""
         subject = self.service.token(tenant, self.token.address, tracked_from=instant(self.node, self.node.head()))
         self.service.good_cycle()
         self.service.ask_history(tenant, subject, "creation")
@@ -91,11 +91,11 @@ class _Case:
         return row
 
     def chain_balances(self, *holders_: str) -> dict[str, int]:
-        """What the node says at its head."""
+        """Return the balances at the node's head."""
         return {holder: self.world.balance_of(self.token, holder, self.node.head()) for holder in holders_}
 
     def searched(self) -> int:
-        """What the searches asked the node."""
+        """Return the number of the searches' requests to the node."""
         return int(
             self.service.query(
                 "select coalesce(sum(request_count), 0) from raw.requests_spent where purpose = 'Search'"
@@ -103,7 +103,7 @@ class _Case:
         )
 
 
-def test_whom_a_constructor_credits_silently_is_found(node: AnvilNode, make_service: MakeService) -> None:
+def test_holders_credited_silently_by_a_constructor_are_found(node: AnvilNode, make_service: MakeService) -> None:
     case = _Case(node)
     sender, receiver, *_ = case.world.wallets
     case.mint_for(sender, receiver, 5)
@@ -115,11 +115,11 @@ def test_whom_a_constructor_credits_silently_is_found(node: AnvilNode, make_serv
     case.build()
     assert case.holders() == case.chain_balances(receiver, *named)
     assert case.summary() == ("0", "Complete")
-    # They are located as every difference is.
+    # Their adjustments are located like all others.
     case.build()
     chain = case.chain_balances(*named)
     assert case.adjustments() == [(holder, str(chain[holder]), case.created, True) for holder in sorted(named)]
-    # What was found is not searched for again.
+    # There is no further search once all holders are found.
     spent = case.searched()
     assert spent > 0
     case.mint_for(sender, receiver, 6)
@@ -130,7 +130,7 @@ def test_whom_a_constructor_credits_silently_is_found(node: AnvilNode, make_serv
 
 
 @pytest.mark.slow
-def test_whom_a_migration_credits_is_found_among_senders(node: AnvilNode, make_service: MakeService) -> None:
+def test_holder_credited_by_a_migration_is_found_among_senders(node: AnvilNode, make_service: MakeService) -> None:
     case = _Case(node)
     sender, receiver, stranger, *_ = case.world.wallets
     case.mint_for(sender, receiver, 5)
@@ -145,7 +145,7 @@ def test_whom_a_migration_credits_is_found_among_senders(node: AnvilNode, make_s
     assert case.summary() == ("78", "HoldersUnknown")
     case.build()
     assert case.holders()[sender] == case.chain_balances(sender)[sender] == 70
-    # Who never sent anything is not found: it stays unattributed, and is not searched for again.
+    # A holder that never sent a transaction is not found: its balance stays unattributed and is not searched for again.
     assert stranger not in case.holders()
     assert case.summary() == ("8", "HoldersUnknown")
     spent = case.searched()
@@ -153,13 +153,13 @@ def test_whom_a_migration_credits_is_found_among_senders(node: AnvilNode, make_s
     case.build()
     assert case.searched() == spent
     assert (sender, "70", migrated, True) in case.adjustments()
-    # Another remainder is searched for.
+    # A new remainder starts a new search.
     case.migrate(stranger, 9)
     case.build()
     case.build()
     assert case.searched() > spent
     assert case.summary() == ("17", "HoldersUnknown")
-    # Who moves is known, and was never anything else.
+    # The movement makes the holder known.
     case.world.transfer(case.token, stranger, receiver, 17)
     case.world.mine()
     case.build()
@@ -167,7 +167,7 @@ def test_whom_a_migration_credits_is_found_among_senders(node: AnvilNode, make_s
 
 
 @pytest.mark.slow
-def test_senders_of_blocks_that_replaced_others_are_searched(node: AnvilNode, make_service: MakeService) -> None:
+def test_senders_in_blocks_after_a_reorganisation_are_searched(node: AnvilNode, make_service: MakeService) -> None:
     case = _Case(node)
     sender, receiver, stranger, other, *_ = case.world.wallets
     case.migrate(stranger, 8)
@@ -189,7 +189,7 @@ def test_senders_of_blocks_that_replaced_others_are_searched(node: AnvilNode, ma
     case.build()
     assert case.holders()[stranger] == case.chain_balances(stranger)[stranger] == 8
     assert case.summary() == ("2", "HoldersUnknown")
-    # What was gone through before the blocks that were replaced is not asked for again: the sender, then its balance.
+    # Older blocks are not searched again: the requests are for the sender, then for its balance.
     assert case.searched() - spent <= 2
     spent = case.searched()
     case.world.mine()
@@ -198,7 +198,7 @@ def test_senders_of_blocks_that_replaced_others_are_searched(node: AnvilNode, ma
 
 
 @pytest.mark.slow
-def test_without_past_states_what_is_found_is_booked_where_it_was_seen(
+def test_without_past_states_a_found_balance_is_booked_at_its_reading(
     node: AnvilNode, make_service: MakeService
 ) -> None:
     case = _Case(node)
@@ -218,7 +218,7 @@ def test_without_past_states_what_is_found_is_booked_where_it_was_seen(
         case.tracked(make_service, proxy.url)
         case.build()
         case.build()
-    # When the token came into being nobody knows, so that its creator is not found.
+    # The creation block is unknown, so the creator is not found.
     found = (case.owner, case.token.address)
     assert case.holders() == case.chain_balances(receiver, *found)
     chain = case.chain_balances(*found)
@@ -236,13 +236,13 @@ def test_a_token_that_rebases_is_not_searched(node: AnvilNode, make_service: Mak
     case.build()
     case.build()
     assert case.rows("select behaviour from marts.tokens") == [("Rebasing",)]
-    # What is rounded away of each balance remains of the supply.
+    # Rounding of each balance leaves a part of the supply unattributed.
     assert int(case.summary()[0]) > 0
     assert case.searched() == 0
 
 
 @pytest.mark.slow
-def test_a_search_is_bounded_and_goes_on(
+def test_a_search_is_bounded_and_resumes_in_the_next_cycle(
     node: AnvilNode, make_service: MakeService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     case = _Case(node)
@@ -271,7 +271,7 @@ def test_a_search_is_bounded_and_goes_on(
 
 
 @pytest.mark.slow
-def test_what_one_tenant_is_found_another_does_not_see(node: AnvilNode, make_service: MakeService) -> None:
+def test_a_holder_found_for_one_tenant_is_not_shown_to_another(node: AnvilNode, make_service: MakeService) -> None:
     case = _Case(node)
     case.tracked(make_service)
     case.build()
@@ -283,7 +283,7 @@ def test_what_one_tenant_is_found_another_does_not_see(node: AnvilNode, make_ser
     case.world.mine()
     case.build()
     case.build()
-    # Nobody knows of the other's view that nothing was held before it.
+    # The other tenant's view does not begin with the token, so earlier balances are unknown.
     assert set(case.rows("select tenant_id from marts.cap_tables")) == {(case.tenant.tenant_id,)}
 
 
@@ -304,7 +304,7 @@ def test_a_search_waits_for_the_budget(node: AnvilNode, make_service: MakeServic
 
 
 @pytest.mark.slow
-def test_a_search_that_fails_stops_nothing(node: AnvilNode, make_service: MakeService) -> None:
+def test_a_failed_search_does_not_stop_the_cycle(node: AnvilNode, make_service: MakeService) -> None:
     case = _Case(node)
     sender, receiver, *_ = case.world.wallets
     case.mint_for(sender, receiver, 5)

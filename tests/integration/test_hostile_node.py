@@ -100,7 +100,7 @@ def service(chain: Chain, proxy: FaultProxy, make_service: MakeService) -> Servi
 
 @pytest.fixture(scope="module")
 def clean(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[Any, ...]]]:
-    """Raw rows of a service that read an honest node alone."""
+    """Raw rows of a service that only read an honest node."""
     urls = chain.node.url
     made = Service(tmp_path_factory.mktemp("clean"), [LocalNetwork("local", urls), LocalNetwork("second", urls)])
     chain.configure(made)
@@ -114,7 +114,7 @@ def clean(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> dict[str, l
 @pytest.mark.parametrize(
     "mode", [pytest.param(mode, marks=() if mode in _QUICK else pytest.mark.long) for mode in MODES]
 )
-def test_a_hostile_cycle_is_bounded_and_an_honest_one_makes_it_good(
+def test_a_hostile_cycle_is_bounded_and_an_honest_one_repairs_it(
     mode: str, proxy: FaultProxy, service: Service, clean: dict[str, list[tuple[Any, ...]]]
 ) -> None:
     fault, said = MODES[mode]
@@ -241,7 +241,7 @@ def test_history_of_a_slow_node_ends_with_the_budget_of_its_part(
 
 
 @pytest.mark.slow  # the honest network has the same budget, which a busy machine must not use up
-def test_the_command_publishes_the_other_network_and_says_which_budget_was_used_up(
+def test_the_command_publishes_the_other_network_and_names_the_used_up_budget(
     chain: Chain, ready_service: Service, tmp_path: Path
 ) -> None:
     service = ready_service

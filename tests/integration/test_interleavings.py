@@ -1,8 +1,8 @@
-"""Any interleaving of tracking, history, traffic, reorganisations and crashes ends as one clean collection would.
+"""Random interleavings of tracking, history, traffic, reorganisations and crashes, compared with a clean collection.
 
-Steps are drawn by hypothesis and taken on a real node. What is collected at the end is held against one cycle over the
-same windows and requests into an empty warehouse, from the node as it is then. In fewer examples, as dbt takes time,
-so are the marts: each tenant's against those of a collection for that tenant alone.
+Hypothesis draws the steps, which run on a real node. Then the raw tables must equal one cycle over the same windows and
+requests into an empty warehouse. Fewer examples, because dbt takes time, compare each tenant's marts with those of a
+collection for that tenant alone.
 """
 
 import shutil
@@ -35,12 +35,12 @@ from tests.integration.test_transform import content
 
 Step = tuple[Any, ...]
 
-# Blocks of which a reorganisation may replace some: the node calls all but the newest 64 final.
+# Newest blocks that a reorganisation may replace: the node's final block is 64 blocks behind its head.
 _TAIL = 50
 
 
 class _Killed(BaseException):
-    """The process ends between two statements."""
+    """Simulated end of the process between two statements."""
 
 
 def _kill() -> NoReturn:
@@ -48,10 +48,10 @@ def _kill() -> NoReturn:
 
 
 class Interleaving:
-    """A node, a service with two tenants that follow some of the same addresses, and the steps that happen to them.
+    """A node, a service with two tenants that share some addresses, and the steps to take.
 
     Args:
-        has_marts: build the marts at the first publication; the others are only recorded.
+        has_marts: whether the first publication builds the marts; others are only recorded.
     """
 
     def __init__(self, has_marts: bool = False) -> None:
@@ -110,7 +110,7 @@ class Interleaving:
     # Steps
 
     def traffic(self, blocks: int) -> None:
-        """Blocks with transfers, payments and payments inside of calls; some stay empty."""
+        """Mine blocks with transfers, payments and payments inside calls; some blocks are empty."""
         for _ in range(blocks):
             payer, payee, other = self.world.random.sample(self.world.wallets, 3)
             if self.world.random.random() < 0.7:
@@ -125,7 +125,7 @@ class Interleaving:
                 self.world.mine()
 
     def reorganise(self, orphaned: int, by: int) -> None:
-        """Replace the newest blocks by others, more or fewer."""
+        """Replace the newest blocks by `by` others."""
         self.highest = max(self.highest, self.node.head())
         depth = min(orphaned, self.node.head() - max(self.highest - _TAIL, self.lowest))
         if depth > 0:
@@ -133,13 +133,13 @@ class Interleaving:
         self.traffic(by)
 
     def track(self, number: int, enabled: bool, seconds: int) -> None:
-        """Enable or disable tracking, between the newest block and one of the next."""
+        """Enable or disable tracking at some seconds after the newest block."""
         subject = self.subjects[number]
         self.moment = max(self.moment, self._now(seconds))
         self.service.track(self.owners[subject.subject_key], subject, enabled, self.moment)
 
     def ask(self, number: int, start: str | int, end: str | int, native: str | None, is_instant: bool) -> None:
-        """Ask for history; bounds are words or percents of the chain, as blocks or as their instants."""
+        """Request a history; bounds are words or percentages of the chain, sent as blocks or as their times."""
         first, last = (bound if isinstance(bound, str) else self._block(bound) for bound in (start, end))
         if isinstance(first, int) and isinstance(last, int):
             first, last = min(first, last), max(first, last) + 1
@@ -157,18 +157,18 @@ class Interleaving:
         self.operations[number].append(self.service.ask_history(principal, subject, text(first), text(last), mode))
 
     def cancel(self, number: int) -> None:
-        """Cancel what was asked for last."""
+        """Cancel the subject's newest request."""
         for asked in self.operations[number][-1:]:
             if not self.service.operation(asked).is_finished:
                 with self.service.store.write() as session:
                     operations.cancel(session, self.owners[self.subjects[number].subject_key], asked)
 
     def cycle(self) -> None:
-        """A cycle that goes well."""
+        """Run a successful cycle."""
         self.service.good_cycle()
 
     def history(self, parts: int | None) -> None:
-        """A slice of history."""
+        """Run a slice of history."""
         known = {key for (key,) in self.service.query("select operation_key from raw.history_requests")}
         (head,) = self.service.query("select max(head_number) from raw.network_states")[0]
         reports = self.service.history(parts)
@@ -176,7 +176,7 @@ class Interleaving:
         self._check_resolved(known, head)
 
     def _check_resolved(self, known: set[int], head: int | None) -> None:
-        """Requests that name blocks are resolved to these, as far as there are such."""
+        """Assert that new requests are resolved to the blocks that they name, up to the head."""
         for key, first, last in self.service.query(
             "select operation_key, from_block, to_block from raw.history_requests where from_block is not null"
         ):
@@ -189,13 +189,13 @@ class Interleaving:
             assert end.kind is not BoundKind.NOW or last == head
 
     def crash(self, during: str, calls: int) -> None:
-        """A cycle or a slice of history that is killed after so many statements."""
+        """Run a cycle or a slice of history, and kill it after a number of statements."""
         run = self.service.cycle if during == "cycle" else self.service.history
         with ending_after(calls, _kill, "tests.integration.harness"), suppress(_Killed):
             run()
 
     def publish(self) -> None:
-        """Build the marts for the first time, or only record that somebody did."""
+        """Build the marts for the first time, or only record a publication."""
         if self._marts_due:
             self._marts_due = False
             run_dbt(self.stores, "run")
@@ -209,15 +209,15 @@ class Interleaving:
             record_transform(connection, batch, "")
             record_publication(connection, batch, batch)
 
-    # What is there at the end
+    # Final state
 
     @property
     def stores(self) -> Stores:
-        """The warehouse, and the marts beside it."""
+        """The warehouse and the marts."""
         return Stores(self.service.settings.data_dir)
 
     def settle(self) -> None:
-        """What happens by itself in the end: the chain goes on, a cycle, all history, and a cycle with its readings."""
+        """Let all work end: mine a longer chain, run a cycle, all history, and a cycle with its readings."""
         self.traffic(max(self.highest - self.node.head(), 0) + 1)
         self.cycle()
         self.history(None)
@@ -232,28 +232,28 @@ class Interleaving:
 
 # Marts
 
-# A balance's history is told by its steps: which blocks were read in between depends on when cycles ran.
+# Only rows that change the balance: the blocks of other readings depend on when cycles ran.
 _STEPS = """
     select * exclude ({readings}) from marts.{mart} where tenant_id = $tenant
     qualify {quantity} is distinct from lag({quantity}) over (
         partition by {pair} order by block_number
     )
 """
-# The certainty of a supply depends on when it was read, if the token may change it without an event. The oracle of
-# `test_transform` knows these statuses.
+# If a token may change its supply without an event, these statuses depend on when the supply was read. The oracle of
+# `test_transform` checks them.
 _CERTAINTIES = ", ".join(
     f"{figure}_status" for figure in ("supply", "holders", "unattributed", "top10", "hhi", "gini", "nakamoto")
 )
 _MARTS = {
     "token_activities": "select * from marts.token_activities where tenant_id = $tenant",
     "wallet_activities": "select * from marts.wallet_activities where tenant_id = $tenant",
-    # Which ranges and contracts were read a second time depends on the number of cycles.
+    # The ranges read a second time depend on the number of cycles.
     "coverage": "select * exclude (verified) from marts.coverage where tenant_id = $tenant",
     "cap_tables": "select * exclude (reconciliation, checked_block_number, percentage_status) from marts.cap_tables "
     "where tenant_id = $tenant",
     "token_positions": "select * exclude (checked_block_number) from marts.token_positions where tenant_id = $tenant",
     "wallet_positions": "select * exclude (checked_block_number) from marts.wallet_positions where tenant_id = $tenant",
-    # When a token was created only a history request from its creation finds; a clean collection is asked for blocks.
+    # Only a history request from creation finds the creation block; a clean collection requests block numbers.
     "tokens": "select * exclude (created_block_number, total_supply_status, metadata_status) "
     "replace (behaviour = 'Standard' or behaviour is null as behaviour) from marts.tokens where tenant_id = $tenant",
     "wallets": "select * from marts.wallets where tenant_id = $tenant",
@@ -278,7 +278,7 @@ _MARTS = {
 
 
 def told(stores: Stores, tenant: str) -> dict[str, Rows]:
-    """All that the marts tell a tenant, but for when balances were checked."""
+    """Return a tenant's rows of all marts, without the blocks at which balances were checked."""
     with open_marts(stores) as connection:
         return {
             name: connection.execute(
@@ -289,7 +289,7 @@ def told(stores: Stores, tenant: str) -> dict[str, Rows]:
 
 
 def check_marts(run: Interleaving) -> None:
-    """Marts grown step by step are those of a full refresh, and for each tenant those of a clean collection alone."""
+    """Assert that incremental marts equal a full refresh, and for each tenant a clean collection for it alone."""
     refreshed = build_over_nothing(run.folder / "refreshed")
     shutil.copy(run.stores.warehouse, refreshed.warehouse)
     run_dbt(refreshed, "run", "--full-refresh", "--exclude", *WITHOUT_VIEWS)
@@ -326,7 +326,7 @@ _STEP = st.one_of(
     st.tuples(st.just("crash"), st.sampled_from(["cycle", "history"]), st.integers(0, 250)),
     st.tuples(st.just("publish")),
 )
-# One step of every kind at least, several times the ones that matter most; taken in this order first.
+# At least one step of every kind, and several of the most important ones; the first example keeps this order.
 _SCRIPT: Sequence[Step] = (
     ("ask", 0, "creation", "now", None, False),
     ("traffic", 3),
@@ -357,14 +357,14 @@ _LONG = [pytest.mark.long, pytest.mark.timeout(3600)]
 
 
 def take_steps(run: Interleaving, steps: Sequence[Step]) -> None:
-    """Take the steps, and let things settle."""
+    """Take the steps, and let all work end."""
     for name, *arguments in steps:
         getattr(run, name)(*arguments)
     run.settle()
 
 
 def examples(count: int) -> settings:
-    """So many examples, always the same; none is made smaller, which would take minutes."""
+    """Return settings for a number of deterministic examples without shrinking, which would take minutes."""
     return settings(
         max_examples=count,
         derandomize=True,
@@ -375,7 +375,7 @@ def examples(count: int) -> settings:
 
 
 @pytest.mark.slow
-def test_what_is_final_stays_final_when_the_chain_gets_shorter() -> None:
+def test_final_blocks_stay_final_on_a_shorter_chain() -> None:
     with Interleaving() as run:
         finals = []
         for steps in ((("ask", 0, "creation", "now", None, False), ("history", None)), (("traffic", 4),)):
@@ -389,7 +389,7 @@ def test_what_is_final_stays_final_when_the_chain_gets_shorter() -> None:
 
 @pytest.mark.parametrize("apart", [8, pytest.param(1, marks=_LONG)])
 def test_a_crash_at_any_statement_loses_nothing(apart: int) -> None:
-    """Cycles that repair a reorganisation and slices that collect a new request, each killed one statement later."""
+    """Kill cycles that repair a reorganisation, and slices of a new request, each some statements later than before."""
     with Interleaving() as run:
         for calls in range(0, 120, apart):
             run.reorganise(4, 5)
@@ -403,11 +403,11 @@ def test_a_crash_at_any_statement_loses_nothing(apart: int) -> None:
 
 
 @pytest.mark.parametrize("count", [1, pytest.param(150, marks=_LONG)])
-def test_raw_rows_are_those_of_a_clean_collection(count: int) -> None:
+def test_raw_rows_equal_a_clean_collection(count: int) -> None:
     @examples(count)
     @given(st.lists(_STEP, min_size=10, max_size=30))
     def holds(steps: Sequence[Step]) -> None:
-        # The first that is drawn is the same step again and again.
+        # Skip hypothesis' first example, which repeats one step.
         assume(len({name for name, *_ in steps}) > 4)
         with Interleaving() as run:
             take_steps(run, steps)
@@ -417,7 +417,7 @@ def test_raw_rows_are_those_of_a_clean_collection(count: int) -> None:
 
 
 @pytest.mark.parametrize("count", [1, pytest.param(25, marks=_LONG)])
-def test_marts_are_those_of_a_clean_collection_for_each_tenant_alone(count: int) -> None:
+def test_marts_of_each_tenant_equal_a_clean_collection_for_it_alone(count: int) -> None:
     @examples(count)
     @given(st.permutations(_SCRIPT))
     def holds(steps: Sequence[Step]) -> None:

@@ -30,7 +30,7 @@ LONG = pytest.param(100, marks=[pytest.mark.long, pytest.mark.timeout(3600)])
 
 
 class System:
-    """A chain with traffic that goes on, and a service that follows tokens and wallets on it, also into the past."""
+    """A chain with continuing traffic, and a service that tracks tokens and wallets on it, with histories."""
 
     def __init__(self, node: AnvilNode) -> None:
         self.node = node
@@ -53,9 +53,9 @@ class System:
             self.world.mine()
 
     def configure(self, service: Service) -> list[OperationRow]:
-        """Have tokens and wallets tracked from `opening` on, and ask for the past of a token and of two more wallets.
+        """Track tokens and wallets from `opening` on; request the history of a token and of two more wallets.
 
-        Of one wallet the native value is asked for by its balance alone, so that its changes have to be narrowed down.
+        One wallet's history only has balances of its native value, so the service must search for their changes.
         """
         tenant = service.tenant()
         opened = instant(self.node, self.opening)
@@ -75,12 +75,12 @@ def system(node: AnvilNode) -> System:
 
 
 def statuses(service: Service, asked: list[OperationRow]) -> set[Status]:
-    """Where operations stand."""
+    """Return the progress of operations."""
     return {service.operation(operation).status for operation in asked}
 
 
 def settle(service: Service) -> None:
-    """What happens by itself: a cycle, the rest of history, a cycle with its readings, and its publication."""
+    """Let all work end: run a cycle, the rest of history, a cycle with its readings, and a publication."""
     service.good_cycle()
     service.history()
     service.good_cycle()
@@ -184,7 +184,7 @@ def check_publication(service: Service) -> None:
 
 
 def check_marts(service: Service, folder: Path) -> None:
-    """What was published is what dbt builds from nothing over the same raw rows."""
+    """Assert that the published marts equal a full refresh over the same raw rows."""
     current = current_publication(service.settings.serving_dir)
     assert current is not None
     published = Stores(folder / "published")

@@ -1,4 +1,4 @@
-"""Lost and damaged files of the data folder: the next cycle mends them or names the fix, and no row is lost."""
+"""Lost and damaged files of the data folder: the next cycle repairs them or names the fix, and no row is lost."""
 
 import json
 import shutil
@@ -166,7 +166,7 @@ def damage_rows(path: Path) -> None:
     raise AssertionError("no block has rows alone")
 
 
-def test_damage_that_the_build_meets_is_mended_by_the_same_cycle(
+def test_damage_found_by_the_build_is_repaired_in_the_same_cycle(
     prepared: Prepared, service: Service, tmp_path: Path
 ) -> None:
     damage_rows(service.settings.marts_path)
@@ -182,9 +182,7 @@ def test_a_build_file_of_an_earlier_cycle_is_not_reused(prepared: Prepared, serv
 
 
 @pytest.mark.long
-def test_rebuild_makes_the_same_marts_although_nothing_is_new(
-    prepared: Prepared, service: Service, tmp_path: Path
-) -> None:
+def test_rebuild_makes_the_same_marts_without_new_rows(prepared: Prepared, service: Service, tmp_path: Path) -> None:
     cycle(service)
     with duckdb.connect(str(service.settings.marts_path)) as connection:
         connection.execute("delete from marts.token_activities")
@@ -238,7 +236,7 @@ def test_a_new_warehouse_on_request_collects_the_tracked_tokens_and_wallets(
         pytest.param("runs.db", removed, marks=pytest.mark.long),
     ],
 )
-def test_damaged_records_of_dagster_stop_no_cycle(name: str, damage: Damage, service: Service) -> None:
+def test_damaged_dagster_records_do_not_stop_a_cycle(name: str, damage: Damage, service: Service) -> None:
     folder = service.settings.dagster_dir
     for log in (*folder.glob("*.db-wal"), *folder.glob("*.db-shm")):
         log.unlink()

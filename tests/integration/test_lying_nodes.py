@@ -1,4 +1,4 @@
-"""A node that lies about its head: what is read stays bounded, nothing rests on the lie, and the truth heals it."""
+"""A node with a false head: requests stay bounded, no data depends on the lie, and true answers repair the state."""
 
 import resource
 import subprocess
@@ -20,7 +20,7 @@ from tests.integration.harness import CHECKOUT, LocalNetwork, Service
 from tests.integration.oracle import check_anchors, check_truth, instant
 
 FALSE_HEAD = 2**59
-# Of a cycle that has nothing to collect, some thirty calls.
+# Limit for a cycle without anything to collect, which takes some thirty calls.
 _FEW_CALLS = 200
 
 
@@ -47,7 +47,7 @@ class System:
         self.proxy.inject(LieFault(methods=["eth_getBlockByNumber"], tell=tell))
 
     def check(self) -> None:
-        """The service holds what the node says, and has not stopped before its head."""
+        """Assert that the service's data equals the node's up to its head."""
         self.service.good_cycle()
         check_truth(self.service, self.node)
         check_anchors(self.service, self.node)
@@ -67,7 +67,7 @@ def latest_is(number: int) -> Callable[[list[Any], Any], Any]:
 
 
 def everything_up_to(number: int) -> Callable[[list[Any], Any], Any]:
-    """A chain of that length: blocks that do not exist are made up, each naming the one before it as its parent."""
+    """A chain of the false length: missing blocks are invented, each with the one before as its parent."""
 
     def tell(params: list[Any], block: Any) -> Any:
         asked = number if params[0] == "latest" else None if params[0] == "finalized" else int(params[0], 16)
@@ -85,7 +85,7 @@ def everything_up_to(number: int) -> Callable[[list[Any], Any], Any]:
 
 
 def finalized_is_genesis(node: AnvilNode) -> Callable[[list[Any], Any], Any]:
-    """Nothing was ever final."""
+    """Final block 0: no other block is final."""
     genesis = node.rpc("eth_getBlockByNumber", ["0x0", False])
     return lambda params, block: genesis if params[0] == "finalized" else block
 
@@ -121,7 +121,7 @@ def test_a_head_beyond_reason_is_refused_and_nothing_is_read_for_it(
 
 
 def test_a_head_beyond_the_defined_block_time_is_refused(system: System, make_service: MakeService) -> None:
-    """Four times as many blocks as the definition allows, and a burst, are let pass; the error names the field."""
+    """The limit allows four times the defined number of blocks, and a burst; the error names the field."""
     system.move(5)
     service = make_service(LocalNetwork("local", system.proxy.url, block_milliseconds=12_000), name="timed")
     service.token(service.tenant(), system.token.address, tracked_from=instant(system.node, 0))
@@ -141,7 +141,7 @@ def test_a_head_beyond_the_defined_block_time_is_refused(system: System, make_se
     service.good_cycle()
 
 
-def test_a_long_chain_that_is_never_final_costs_no_more_than_its_newest_part(
+def test_a_long_chain_without_final_blocks_costs_only_its_newest_part(
     system: System, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     most = 200
@@ -157,7 +157,7 @@ def test_a_long_chain_that_is_never_final_costs_no_more_than_its_newest_part(
     assert most <= headers < most + 20
     system.move(3)
     service.good_cycle()
-    # An outage longer than what is kept of the tail, then a reorganisation.
+    # An outage longer than the stored tail, then a reorganisation.
     system.node.mine_empty(most + 100, 1)
     system.world = World(system.node, wallet_count=4)
     system.move(4)
@@ -171,8 +171,8 @@ def test_a_long_chain_that_is_never_final_costs_no_more_than_its_newest_part(
     system.check()
 
 
-def test_memory_of_a_cycle_is_bounded_whatever_the_head(system: System, tmp_path: Path) -> None:
-    """In a process of its own that may have a few gigabytes; a tail of 2^59 headers would end it at once."""
+def test_memory_of_a_cycle_does_not_grow_with_a_false_head(system: System, tmp_path: Path) -> None:
+    """The process has a limit of a few gigabytes; a tail of 2^59 headers would exceed it at once."""
     system.move(3)
     system.lie(everything_up_to(FALSE_HEAD))
     service = Service(tmp_path / "bounded", [LocalNetwork("local", system.proxy.url)])
@@ -234,7 +234,7 @@ TEN_YEARS = 3_652 * 86_400
 
 
 def later_by(seconds: int, first: int = 0) -> Callable[[list[Any], Any], Any]:
-    """Times that are false by so much, from a block on."""
+    """Times that are false by `seconds` from a block on."""
 
     def tell(params: list[Any], block: Any) -> Any:
         if block is None or int(block["number"], 16) < first:
@@ -262,7 +262,7 @@ def test_times_ahead_of_the_clock_are_refused_with_a_status_of_their_own(is_firs
     system.check()
 
 
-def test_a_minute_ahead_is_let_pass(system: System) -> None:
+def test_a_time_one_minute_ahead_is_accepted(system: System) -> None:
     system.move(2)
     system.node.mine(int(time.time()) + 40)
     system.service.good_cycle()
@@ -288,8 +288,8 @@ def test_a_block_dated_before_a_stored_one_is_refused(system: System) -> None:
 
 
 @pytest.mark.parametrize("seconds", [TEN_YEARS, -86_400])
-def test_false_times_that_were_stored_are_found_and_read_again(seconds: int, system: System, tmp_path: Path) -> None:
-    """As a version without these checks stored them: in order with the stored ones they are not."""
+def test_stored_false_times_are_found_and_read_again(seconds: int, system: System, tmp_path: Path) -> None:
+    """An earlier version without these checks stored times that are out of order with the other stored ones."""
     service = system.service
     system.move(5)
     service.good_cycle()
@@ -303,7 +303,7 @@ def test_false_times_that_were_stored_are_found_and_read_again(seconds: int, sys
         )
         connection.execute("delete from raw.checked_times")
         connection.execute("update raw.view_ranges set from_block = 1")
-    # As long as the node repeats them, they are told of.
+    # While the node repeats the false times, the network's status reports them.
     system.lie(later_by(seconds, first))
     assert service.cycle().error is not None
     assert service.query("select status from raw.network_states") == [("ClockSkew",)]
@@ -318,8 +318,8 @@ def test_false_times_that_were_stored_are_found_and_read_again(seconds: int, sys
     assert service.good_cycle().reorganised_after is None
 
 
-def test_a_false_time_in_order_is_read_again_once_later_blocks_contradict_it(system: System) -> None:
-    """The newest block an hour late, for one cycle: nothing contradicts it before the next block is there."""
+def test_a_false_time_is_read_again_when_later_blocks_contradict_it(system: System) -> None:
+    """For one cycle the newest block is an hour late; only the next block contradicts its time."""
     system.move(5)
     newest = system.node.head()
     system.lie(later_by(3_600, newest))
@@ -333,7 +333,7 @@ def test_a_false_time_in_order_is_read_again_once_later_blocks_contradict_it(sys
     assert system.service.good_cycle().reorganised_after is None
 
 
-def test_earlier_times_of_the_whole_chain_replace_none_that_are_stored(system: System) -> None:
+def test_earlier_times_of_the_whole_chain_replace_no_stored_ones(system: System) -> None:
     system.move(5)
     system.service.good_cycle()
     system.node.mine_empty(80, 1)

@@ -1,7 +1,7 @@
-"""Real mainnet blocks, served as a node serves them, through extraction, load, dbt and the API.
+"""Real mainnet blocks, served like a node's answers, through extraction, load, dbt and the API.
 
-What has to come out is a list that others decoded: the ERC-20 transfers, each once, and none of the ERC-721 ones, which
-have the same first topic.
+The expected result is a list decoded by others: all ERC-20 transfers, each once, and no ERC-721 transfers, which have
+the same first topic.
 """
 
 import csv
@@ -50,7 +50,7 @@ def receipts() -> list[dict[str, Any]]:
 
 
 def non_fungible() -> set[str]:
-    """Contracts with Transfer events of four topics, and those that only the list with token ids has."""
+    """Return contracts with Transfer events of four topics, and contracts that are only in the list with token ids."""
     of_four_topics = {
         log["address"]
         for receipt in receipts()
@@ -149,13 +149,13 @@ def test_marts_have_the_listed_transfers_and_no_other(collected: Collected) -> N
     expected = listed("transfers.csv")
     assert sorted((*row[:6], int(row[6])) for row in rows) == expected
     assert adjustments == [(0,)]
-    # One goes from the zero address to the zero address: that makes nothing and destroys nothing.
+    # One transfer is from and to the zero address: it is neither a mint nor a burn.
     minted = sum(1 for row in expected if row[4] == ZERO_ADDRESS != row[5])
     burnt = sum(1 for row in expected if row[5] == ZERO_ADDRESS != row[4])
     assert types == {"Mint": minted, "Burn": burnt, "Transfer": len(expected) - minted - burnt}
 
 
-def test_nothing_of_non_fungible_contracts_is_anywhere(collected: Collected) -> None:
+def test_non_fungible_contracts_have_no_rows(collected: Collected) -> None:
     contracts = sorted(non_fungible())
     assert len(contracts) > 30
     found = collected.service.query(

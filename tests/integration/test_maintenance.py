@@ -1,4 +1,4 @@
-"""The daily job, and a part of a cycle, in a process of its own as the daemon starts them."""
+"""The daily job and a partial build, each in a separate process as the daemon starts them."""
 
 import json
 from datetime import timedelta
@@ -57,9 +57,9 @@ def _build_part() -> None:
 
 
 @pytest.mark.slow
-def test_a_part_of_the_models_is_no_build_of_what_was_collected(ready_service: Service) -> None:
-    """As somebody builds it in Dagster's pages: what the other models have not followed stays to be built."""
-    # Each build leaves a mark of its own in the build file, which stands after the project's fingerprint.
+def test_a_partial_build_does_not_count_as_a_transformation(ready_service: Service) -> None:
+    """A partial build, as from Dagster's pages, does not mark the collected rows as transformed."""
+    # Each build's mark in the build file follows the project's fingerprint.
     project = "split_part(project_fingerprint, ' ', 1)"
     content = f"select * replace ({project} as project_fingerprint) from raw.transforms"
     built = ready_service.query(content)

@@ -1,4 +1,4 @@
-"""Misfortunes behind failing providers and on a healthy node: every number is the node's, and both runs end alike."""
+"""Misfortunes behind failing providers and on a healthy node: all numbers equal the node's, with equal end states."""
 
 import copy
 import shutil
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
 
 class Finished(NamedTuple):
-    """A system that is still open after the misfortunes happened to it, and what was found then."""
+    """An open system after all misfortunes, with the result of the comparison."""
 
     system: System
     cases: dict[Misfortune, Case]
@@ -42,7 +42,7 @@ def troubled(ready_folder: tuple[Path, str], tmp_path_factory: pytest.TempPathFa
 
 
 def check(result: Result) -> None:
-    """Every misfortune happened, something was compared in each, and nothing is wrong."""
+    """Assert that every misfortune happened and has comparisons, without problems."""
     assert result.problems == []
     assert list(result.findings) == list(MISFORTUNES)
     for misfortune, finding in result.findings.items():
@@ -51,7 +51,7 @@ def check(result: Result) -> None:
     assert result.unused_faults == []
 
 
-def test_every_number_is_the_nodes_though_providers_fail(troubled: Finished) -> None:
+def test_every_number_is_the_nodes_behind_failing_providers(troubled: Finished) -> None:
     check(troubled.result)
 
 
@@ -68,7 +68,7 @@ def _more(row: Answer, name: str) -> None:
 
 
 LIES: dict[str, tuple[str, Callable[[Answer], object]]] = {
-    # what is untrue: the answer that says it, and how
+    # name of the lie: the changed answer, and the change
     "a holder's quantity": ("cap-table", lambda answer: _more(answer["data"][0], "quantityRaw")),
     "a holder's percentage": ("cap-table", lambda answer: answer["data"][0].update(percentage="1")),
     "a holder is left out": ("cap-table", lambda answer: answer["data"].pop()),
@@ -88,7 +88,7 @@ LIES: dict[str, tuple[str, Callable[[Answer], object]]] = {
 
 @pytest.mark.parametrize("untruth", LIES)
 def test_untruth_is_found(untruth: str, troubled: Finished, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The comparison itself: it finds what the API would show wrongly."""
+    """The comparison itself finds false answers of the API."""
     path, tell = LIES[untruth]
     honest = ApiClient.get
     chosen = {misfortune: case for misfortune, case in troubled.cases.items() if misfortune.name == "two tenants"}

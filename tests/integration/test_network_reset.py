@@ -34,7 +34,7 @@ def chain(node: AnvilNode, amount: int, blocks: int) -> Token:
 
 @pytest.fixture
 def restarted() -> Iterator[AnvilNode]:
-    """The same chain after a restart, with a genesis block of its own."""
+    """The chain after a restart, with a different genesis block."""
     with AnvilNode(genesis_time=GENESIS_TIME + 600) as node:
         yield node
 

@@ -1,4 +1,4 @@
-"""What balances open with where a node does not give the state before a range, held against the node's own answers."""
+"""Opening balances if a node lacks the state before a range, compared with the node's balances."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ _STATE = ("eth_call", "eth_getCode", "eth_getBalance")
 def test_a_silent_burn_is_an_adjustment_and_never_a_debt(
     node: AnvilNode, make_service: MakeService, refused_by_number: tuple[str, ...], opened_by: str
 ) -> None:
-    """The node says "header not found" to state by hash, whose header it serves; and to some of it by number."""
+    """The node answers "header not found" to all state requests by block hash, and to some by number."""
     world = World(node, wallet_count=3)
     hush = world.deploy_strange_token("LyingToken", "HUSH", 6)
     holder, sent, burnt = world.wallets[0], 100, 60
@@ -67,7 +67,7 @@ def test_a_silent_burn_is_an_adjustment_and_never_a_debt(
         )
         assert int(quantity) == world.balance_of(hush, holder, head) == sent - burnt
         assert (reconciliation, opened) == ("Adjusted", opened_by)
-        # Nobody can have held anything before the token was there, read or not.
+        # All balances before the token's creation are zero, even without a reading.
         assert rows("select holders_status, unattributed_raw::varchar from marts.cap_table_summaries") == [
             ("Complete", "0")
         ]

@@ -27,7 +27,7 @@ class System:
         self.client = client
 
     def cycle(self) -> None:
-        """Run the command; what it publishes is in force for a new client."""
+        """Run the command; new clients see the published version."""
         done = self.service.ledgermart("cycle", "--json")
         assert done.returncode == 0, done.stdout + done.stderr
 
@@ -65,7 +65,7 @@ def test_a_pair_is_resolved_polled_discovered_and_guarded(system: System) -> Non
         system.post("/v1/priced-items", {"symbol": symbol, "name": symbol, "class": "Other"})
     market = {"priceType": "Trade", "priceSources": ["src_kraken"], "maxAge": None}
 
-    # No list is there yet: everything is taken on trust.
+    # There is no market list yet, so every market is accepted.
     made = system.post("/v2/pairs", market | {"pricedAs": "BTC"})
     crossed = {"pricedAs": "BTC", "pricedIn": "EUR", "bridge": "USD", "allowInverse": True}
     cross = system.post("/v2/pairs", market | crossed)
@@ -93,7 +93,7 @@ def test_a_pair_is_resolved_polled_discovered_and_guarded(system: System) -> Non
     # 67012.125 / 1.25, since 1 / 1.25 is exact.
     assert found["latestPrice"]["price"] == "53609.7"
 
-    # Now that the list is there, what it lacks is refused, with the fix.
+    # Once the market list is stored, pairs with unlisted markets are refused with the fix.
     refused = system.client.post("/v2/pairs", json=market | {"pricedAs": "GOLD"})
     assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, "/priceSources")
     refused = system.client.post("/v2/pairs", json=market | {"pricedAs": "USD", "pricedIn": "EUR"})

@@ -1,4 +1,4 @@
-"""Prices from real clients over real sockets to the raw tables, against what the sources were told to say."""
+"""Prices from real clients over real sockets to the raw tables, compared with the sources' scripts."""
 
 import json
 import random
@@ -26,10 +26,10 @@ from tests.prices.model import ScriptedMarket, steady, wandering
 HOUR = timedelta(hours=1)
 START = datetime(2026, 3, 2, tzinfo=UTC)
 NOW = datetime(2026, 3, 9, 10, 30, tzinfo=UTC)
-# As the markets of the model do.
+# Same as the markets of the model.
 TRADED = NOW - timedelta(milliseconds=2345)
 _MOMENT = timedelta(microseconds=1)
-# Fewer than the reading of two markets in small pages executes, so every kill comes in time.
+# Fewer statements than a discovery of two markets in small pages, so every kill happens before its end.
 _STATEMENTS = 400
 
 BTC = ScriptedMarket("BTC", "USD", wandering("67012.12", 1))
@@ -77,7 +77,7 @@ def polled(service: Service) -> list[tuple[object, ...]]:
 def expected_windows(
     service: PriceService, market: ScriptedMarket, named: dict[str, str], end: datetime, hours: int
 ) -> list[tuple[str, str, datetime, datetime, Decimal, bool]]:
-    """Worked out from the script alone: the last trade before each window's end."""
+    """Computed from the script alone: the last trade before each window's end."""
     rows = []
     for source_id, market_id in named.items():
         opened = START
@@ -90,7 +90,7 @@ def expected_windows(
     return sorted(rows)
 
 
-def test_the_first_cycle_lists_markets_finds_routes_and_polls_in_one_batch_each(sources: Sources) -> None:
+def test_the_first_cycle_lists_markets_finds_routes_and_polls(sources: Sources) -> None:
     server, service = sources(BTC, ETH, EUR, FINE)
     tenant = service.tenant()
     service.pair(tenant, "BTC/USD", ["src_kraken", "src_binance"])
@@ -126,7 +126,7 @@ def test_the_first_cycle_lists_markets_finds_routes_and_polls_in_one_batch_each(
     ]
 
 
-def test_a_source_that_fails_hurts_no_other_and_is_named(sources: Sources) -> None:
+def test_a_failed_source_is_named_and_does_not_affect_others(sources: Sources) -> None:
     server, service = sources(BTC)
     service.pair(service.tenant(), "BTC/USD", ["src_kraken", "src_binance"])
     server.always_reply("kraken", Reply(status=503))
@@ -145,7 +145,7 @@ def test_a_source_that_fails_hurts_no_other_and_is_named(sources: Sources) -> No
         "select error, failures_in_a_row from raw.price_polls where source_id = 'src_kraken'"
     )
     assert (failures, "src_kraken" in error) == (1, True)
-    # What it said before stays.
+    # Earlier prices stay.
     assert len(polled(service)) == 2
 
 
@@ -160,7 +160,7 @@ def test_a_market_that_vanishes_is_a_problem_and_then_gone(sources: Sources) -> 
     report = service.price_cycle()
     assert report.prices == {"src_kraken": 1}
     assert [problem.market_id for problem in report.problems["src_kraken"]] == ["XETHZUSD"]
-    # The daily list says so.
+    # The daily list shows the change.
     service.query("update raw.market_lists set due_at = now()::timestamp - interval 1 second")
     service.pass_time()
     report = service.price_cycle()
@@ -194,14 +194,14 @@ def test_a_discovery_is_the_script_window_by_window(sources: Sources) -> None:
     assert (ended.status, ended.result, ended.error) == (Status.SUCCEEDED, {"pricesStored": 75, "missing": []}, None)
 
 
-def test_what_an_exchange_does_not_reach_back_to_is_missing(sources: Sources) -> None:
+def test_windows_before_an_exchanges_history_are_missing(sources: Sources) -> None:
     late = ScriptedMarket("BTC", "USD", BTC.last, listed_from=START + 30 * HOUR)
     server, service = sources(BTC)
     server.set_market(late, "binance")
     tenant = service.tenant()
     pair = service.pair(tenant, "BTC/USD", ["src_kraken", "src_binance"])
     asked = service.discover(tenant, pair, "2026-03-02", "2026-03-08", "minute", "60")
-    # Of Kraken's hours the newest 720 are all there; of its minutes half a day.
+    # Kraken has its newest 720 candles: all hours, but only half a day of minutes.
     fine = service.discover(tenant, pair, "2026-03-02T00:01:00Z", "2026-03-09T00:01:00Z", "day")
     service.price_cycle()
     service.price_slot()
@@ -217,7 +217,7 @@ def test_what_an_exchange_does_not_reach_back_to_is_missing(sources: Sources) ->
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kills", [2, pytest.param(12, marks=pytest.mark.long)])
-def test_a_killed_reading_is_taken_up_without_a_gap_or_a_double(kills: int, sources: Sources, tmp_path: Path) -> None:
+def test_a_killed_discovery_resumes_without_gap_or_duplicate(kills: int, sources: Sources, tmp_path: Path) -> None:
     _, service = sources(BTC, ETH)
     # Many small pages: a kill finds some stored and some not.
     definitions = service.settings.price_sources_file
@@ -287,7 +287,7 @@ def test_feeds_on_a_node_are_polled_and_read_back(node: AnvilNode, tmp_path: Pat
         service.close()
 
 
-def test_the_command_collects_shows_and_tells_what_failed(sources: Sources, ready_service: Service) -> None:
+def test_the_command_collects_prices_and_reports_failures(sources: Sources, ready_service: Service) -> None:
     # One store at a time: closing a file drops SQLite's locks of the whole process on it.
     ready_service.close()
     server, service = sources(BTC, folder=ready_service.settings.data_dir.parent.name)
@@ -299,7 +299,7 @@ def test_the_command_collects_shows_and_tells_what_failed(sources: Sources, read
     assert service.discovery(asked).status == Status.RUNNING
     (at_work,) = json.loads(service.ledgermart("status", "--json").stdout)["operations"]
     assert (at_work["operation"], at_work["kind"], at_work["done"]) == (asked.id, "PriceDiscovery", at_work["total"])
-    # What the first cycle read past its publication, the second one publishes, whatever else fails in it.
+    # The second cycle publishes the windows that the first one read after its publication, even if a source fails.
     server.always_reply("kraken", Reply(status=503))
     failed = cycle(service)
     assert failed["exitCode"] != 0

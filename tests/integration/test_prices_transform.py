@@ -78,7 +78,7 @@ def quoted(world: PriceWorld) -> Decimal:
 
 
 def build(world: PriceWorld, stores: Stores) -> None:
-    """Transform what the world wrote."""
+    """Write the world's raw rows and transform them."""
     world.write(stores.warehouse)
     run_dbt(stores, "run", *MODELS, *WITHOUT_VIEWS)
 
@@ -163,7 +163,7 @@ Spans = set[tuple[int, datetime, datetime | None]]
 
 
 def changed_spans(stores: Stores) -> Spans:
-    """What the build says changed, united where spans touch or overlap."""
+    """Return the build's changed spans; unite spans that touch or overlap."""
     with duckdb.connect(str(stores.warehouse)) as connection:
         found = connection.execute(
             "select pair_key, from_time, until_time from intermediate.int_changed_price_spans order by 1, 2"
@@ -197,7 +197,7 @@ def expected_spans(before: Steps, after: Steps) -> Spans:
 
 
 def contents(steps: list[tuple[datetime, oracle.Step]], moment: datetime) -> tuple[Any, ...] | None:
-    """What holds at a moment."""
+    """Return status and columns of the step in force at a moment."""
     until_now = [step for begins, step in steps if begins <= moment]
     return (until_now[-1].status, *step_columns(until_now[-1])) if until_now else None
 
@@ -219,7 +219,7 @@ def test_every_cycle_equals_the_definitions_and_a_full_refresh(tmp_path: Path, s
     # Nothing at all.
     before = cycle(world, stores, before)
     assert changed_spans(stores) == set()
-    # Operators decide, pairs come, go and change, a young pair sees what is polled again.
+    # Reviews are decided; pairs are added, removed and changed; a new pair sees repeated polls.
     for key in (4, 5, 6):
         for row in oracle.source_prices(world, world.pairs[key]):
             if row.state == "Quarantined" and world.random.random() < 0.5:
@@ -290,7 +290,7 @@ def builds(tmp_path_factory: pytest.TempPathFactory) -> list[Stores]:
     keep()
 
     say(CORRECTED, 7, 11)
-    # The build must leave these rows alone, so they are marked.
+    # Mark the rows that the build must not rewrite.
     with duckdb.connect(str(stores.marts)) as connection:
         connection.execute("use main")
         for mart, earlier in (("source_prices", "effective_from"), ("system_prices", "valid_until")):
@@ -349,7 +349,7 @@ def test_a_late_price_changes_its_own_span(builds: list[Stores]) -> None:
 def test_spans_are_repeated_until_a_build_succeeds(builds: list[Stores]) -> None:
     age = timedelta(hours=4, microseconds=1)
     assert spans_of(builds[1], REPEATED) == {(REPEATED, at(1), at(1) + age)}
-    # The second build failed after it wrote the prices; the third one has a price of its own.
+    # The second build failed after writing the prices; the third one has another new price.
     assert spans_of(builds[2], REPEATED) == {(REPEATED, at(1), at(2) + age)}
     assert spans_of(builds[3], REPEATED) == set()
     stale = f"select valid_from from marts.system_prices where price_status = 'StalePrice' and pair_key = {REPEATED}"
@@ -413,7 +413,7 @@ def test_properties_of_the_price_used(tmp_path_factory: pytest.TempPathFactory, 
             world.poll(source, leg, Decimal(price), at(hour))
     build(world, stores)
 
-    # Contiguous; never later than what it values; nor older than allowed.
+    # Steps are contiguous, never use later prices, and never use prices older than allowed.
     assert not rows(
         stores,
         """
@@ -464,7 +464,7 @@ HOURS = [at(hour) for hour in range(80)]
 
 
 def by_hour(spells: list[tuple[Any, ...]]) -> dict[tuple[int, datetime], tuple[Any, ...]]:
-    """What holds at whole hours, of rows with pair, beginning and end; without what has no price."""
+    """Return the row in force for each pair and whole hour; skip rows without a price."""
     return {
         (key, moment): content
         for key, begins, ends, *content in spells

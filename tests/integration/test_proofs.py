@@ -145,7 +145,7 @@ def test_false_receipts_prove_nothing(lie: str, traffic: Traffic, proxy: FaultPr
 
 
 def of_block(number: int, tell: Tell) -> Tell:
-    """The lie about one block alone."""
+    """Restrict a lie to one block."""
     return lambda params, answer: tell(params, answer) if params[0] == hex(number) else answer
 
 

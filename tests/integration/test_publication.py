@@ -1,4 +1,4 @@
-"""The asset that publishes: what it removes, and what cursors hold."""
+"""The publication asset: removal of old versions, and versions pinned by cursors."""
 
 from contextlib import closing
 from datetime import timedelta
@@ -19,7 +19,7 @@ from warehouse.versions import published_versions
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_versions_that_cursors_hold_are_kept_and_their_need_is_told(
+def test_versions_pinned_by_cursors_stay_and_their_disk_need_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("LEDGERMART_DATA_DIR", str(tmp_path))
@@ -42,7 +42,7 @@ def test_versions_that_cursors_hold_are_kept_and_their_need_is_told(
         assert publish() == [1, 2]
         assert read_status(settings)["versionMegabytesMissing"] == 0
         assert publish() == [1, 2, 3]
-        # Beyond the budget what is not pinned goes before its time.
+        # Over the budget, unpinned versions are removed early.
         capfd.readouterr()
         assert publish() == [1, 3, 4]
         told = capfd.readouterr().err

@@ -1,4 +1,4 @@
-"""The schema that BI tools and analysts meet: a really published file, beside what the project declares."""
+"""The schema for BI tools and analysts: a real published file, compared with the project's declarations."""
 
 from pathlib import Path
 from typing import Any
@@ -59,7 +59,7 @@ def test_every_view_for_bi_tools_has_the_column_of_the_tenant() -> None:
     assert [name for name, model in _declared("bi").items() if model["columns"][0]["name"] != "tenant_id"] == []
 
 
-def test_every_function_says_what_it_computes(published: Path) -> None:
+def test_every_function_has_a_comment(published: Path) -> None:
     with duckdb.connect(str(published), read_only=True) as connection:
         found = connection.execute(
             "select function_name, comment from duckdb_functions() where schema_name = 'marts'"

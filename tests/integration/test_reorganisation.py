@@ -1,6 +1,6 @@
-"""A chain that changes its mind: what was orphaned goes with all that rests on it, and what is canonical comes.
+"""Reorganisations: orphaned blocks are deleted with all dependent rows, and canonical ones are collected.
 
-Every case ends in the state of a collection from nothing.
+Every case ends in the same state as a new collection.
 """
 
 from datetime import datetime
@@ -42,7 +42,7 @@ class System:
 
     @property
     def time_of_opening(self) -> datetime:
-        """When the block `opening` is."""
+        """The time of the block `opening`."""
         return instant(self.node, self.opening)
 
     def mine(self, blocks: int) -> None:
@@ -80,10 +80,10 @@ def service(system: System, make_service: MakeService) -> Service:
 
 
 def check_end_state(service: Service, system: System, folder: Path) -> None:
-    """The rows are the node's, and those of a collection from nothing.
+    """Assert that the rows equal the node's, and those of a new collection.
 
-    Of readings there may be more: those of earlier heads, and of holders whose movements were orphaned. They are as
-    true as the others, which `check_truth` asks the node about.
+    There may be more readings: those of earlier heads, and of holders with orphaned movements. `check_truth` compares
+    them with the node, too.
     """
     check_truth(service, system.node)
     check_anchors(service, system.node)
@@ -111,7 +111,7 @@ def all_hashes(service: Service) -> set[str]:
         pytest.param(5, 2, id="shorter"),
     ],
 )
-def test_orphaned_rows_go_and_canonical_ones_come(
+def test_orphaned_rows_are_replaced_by_canonical_ones(
     orphaned: int, by: int, system: System, service: Service, tmp_path: Path
 ) -> None:
     head = system.node.head()
@@ -127,7 +127,7 @@ def test_orphaned_rows_go_and_canonical_ones_come(
 
 
 def test_reorganisation_in_anvils_own_way(system: System, service: Service, tmp_path: Path) -> None:
-    """The head's number stays, transactions of the orphaned blocks are gone, another one is there instead."""
+    """The head's number stays; a new transaction replaces those of the orphaned blocks."""
     head = system.node.head()
     replacement = {
         "from": system.world.wallets[1],
@@ -167,10 +167,10 @@ def test_several_reorganisations_between_and_after_cycles(system: System, servic
     check_end_state(service, system, tmp_path)
 
 
-def test_a_header_that_history_stored_ahead_of_an_orphaned_tail_does_not_vouch_for_it(
+def test_a_header_stored_by_history_does_not_confirm_an_orphaned_tail(
     system: System, service: Service, tmp_path: Path
 ) -> None:
-    """It is canonical and the newest; the blocks of the tail before it are not, nor are they linked to it."""
+    """The header is canonical and the newest; earlier blocks of the tail are orphaned, and not linked to it."""
     newest = system.node.head()
     ancestor = system.replace(orphaned=4, by=6)
     ahead = system.node.rpc("eth_getBlockByNumber", [hex(newest + 1), False])
@@ -187,10 +187,10 @@ def test_a_header_that_history_stored_ahead_of_an_orphaned_tail_does_not_vouch_f
     check_end_state(service, system, tmp_path)
 
 
-def test_windows_are_resolved_anew_where_their_blocks_changed(
+def test_windows_are_resolved_again_after_their_blocks_changed(
     system: System, make_service: MakeService, tmp_path: Path
 ) -> None:
-    """Opening and closing fall on other block numbers when the new blocks have other times."""
+    """The new blocks have different times, so the window opens and closes at different block numbers."""
     service = make_service(LocalNetwork("local", system.node.url))
     tenant = service.tenant()
     system.mine(6)
@@ -223,14 +223,14 @@ def test_windows_are_resolved_anew_where_their_blocks_changed(
     check_end_state(service, system, tmp_path)
 
 
-def test_window_whose_opening_left_the_chain_waits_for_it(system: System, make_service: MakeService) -> None:
+def test_window_with_an_orphaned_opening_waits_for_a_new_block(system: System, make_service: MakeService) -> None:
     service = make_service(LocalNetwork("local", system.node.url))
     system.mine(5)
     service.token(service.tenant(), system.token.address, tracked_from=instant(system.node, system.node.head()))
     service.good_cycle()
     assert len(service.raw_rows()["coverage"]) == 1
     system.node.rpc("anvil_rollback", [3])
-    # Another block, before the window's opening.
+    # The new block is before the window's opening.
     system.node.mine(system.node.block_time(system.node.head()) + 1)
     service.good_cycle()
     rows = service.raw_rows()
@@ -269,7 +269,7 @@ def test_a_younger_head_further_back_than_finality_needs_three_cycles(
         assert f"blocks {ancestor + 1} to {ancestor + 7}: the node's chain lacks these stored blocks" in report.error
         assert service.raw_rows() == before
         assert service.query("select status from raw.network_states") == [("Unhealthy",)]
-        # A head that does not advance confirms nothing.
+        # Without a new head there is no confirmation.
         assert service.cycle().error == report.error
         system.mine(1)
     assert service.good_cycle().reorganised_after == ancestor
@@ -322,7 +322,7 @@ def test_chain_that_moves_while_it_is_read_is_read_again(
 
 
 def test_rows_of_another_hash_than_the_stored_header_are_refused(system: System, service: Service) -> None:
-    """The last line of defence, should the readings that follow not notice the move."""
+    """A last check in case the following readings do not notice the reorganisation."""
     before = service.raw_rows()
     with open_warehouse(service.settings.warehouse_path) as connection:
         rows = connection.execute(

@@ -1,4 +1,4 @@
-"""Requests to a node: counted as the node's side received them, and bounded by the day, live tracking first."""
+"""Requests to a node: counts equal the received requests, and a daily limit favours live tracking."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -25,12 +25,12 @@ MIDNIGHT = datetime(2026, 5, 2, tzinfo=UTC)
 
 
 class Killed(BaseException):
-    """The process ends here."""
+    """Simulated end of the process."""
 
 
 @dataclass
 class Clock:
-    """The warehouse's day, moved by the test alone."""
+    """The warehouse's clock, moved only by the test."""
 
     now: datetime = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -41,7 +41,7 @@ class Clock:
 
 @dataclass(frozen=True)
 class Chain:
-    """A chain with a token whose transfers are in every fourth block."""
+    """A chain with a token that is transferred in every fourth block."""
 
     node: AnvilNode
     world: World
@@ -95,12 +95,12 @@ def token(chain: Chain, service: Service, tenant: Principal) -> SubjectRow:
 
 
 def allow(service: Service, most: int | None) -> None:
-    """Define how many requests a day the network's node is asked at most."""
+    """Set the network's limit of requests per day."""
     service.networks = {"local": replace(service.networks["local"], max_requests_per_day=most)}
 
 
 def spent(service: Service, day: datetime | None = None) -> dict[str, int]:
-    """Requests by purpose; of one day, or of all."""
+    """Return the number of requests by purpose, of one day or of all days."""
     return dict(
         service.query(
             """
@@ -112,7 +112,7 @@ def spent(service: Service, day: datetime | None = None) -> dict[str, int]:
 
 
 def largest(service: Service) -> int:
-    """Requests of the largest piece: one that is under way is read to its end."""
+    """Return the requests of the largest part: a running part is read to its end."""
     ((found,),) = service.query("select max(most_requests) from raw.requests_spent where purpose = 'History'")
     return int(found)
 
@@ -121,7 +121,7 @@ def done(service: Service, operation: OperationRow) -> int:
     return service.operation(operation).progress_done
 
 
-def test_what_is_counted_is_what_the_node_received(
+def test_request_count_equals_the_nodes_received_requests(
     chain: Chain, service: Service, proxy: FaultProxy, tenant: Principal, token: SubjectRow
 ) -> None:
     service.wallet(tenant, chain.world.wallets[0], tracked_from=instant(chain.node, chain.node.head() - 10))
@@ -137,7 +137,7 @@ def test_what_is_counted_is_what_the_node_received(
     assert blocks == [(chain.node.head() - chain.created,)]
 
 
-def test_what_was_spent_in_vain_is_counted_too(
+def test_failed_requests_are_counted(
     chain: Chain, service: Service, proxy: FaultProxy, tenant: Principal, token: SubjectRow
 ) -> None:
     service.ask_history(tenant, token, "creation")
@@ -151,7 +151,7 @@ def test_what_was_spent_in_vain_is_counted_too(
     assert sum(spent(service).values()) == len(proxy.calls)
 
 
-def test_a_killed_process_forgets_no_more_than_the_part_it_was_at(
+def test_a_killed_process_loses_only_the_counts_of_its_current_part(
     service: Service, proxy: FaultProxy, tenant: Principal, token: SubjectRow
 ) -> None:
     service.ask_history(tenant, token, "creation")
@@ -185,7 +185,7 @@ def test_history_waits_for_the_next_day_and_live_tracking_does_not(
     assert waiting.waits_until == MIDNIGHT
     assert sum(spent(service).values()) <= most + largest(service)
 
-    # The node is asked nothing for it, and everything for what is tracked.
+    # The history sends no requests; live tracking still sends all of its own.
     received = len(proxy.calls)
     service.history()
     assert len(proxy.calls) == received
@@ -212,7 +212,7 @@ def test_history_waits_for_the_next_day_and_live_tracking_does_not(
     (operation,) = status["operations"]
     assert (operation["status"], operation["resumesAt"]) == ("WaitingForBudget", "2026-05-02T00:00:00Z")
 
-    # What live tracking spent is kept for it on the next day; then there is a day without any.
+    # The next day reserves yesterday's amount for live tracking, which uses nothing; the day after has no such reserve.
     allow(service, spent(service)["Live"])
     clock.next_day()
     service.history()
@@ -232,7 +232,7 @@ def test_history_waits_for_the_next_day_and_live_tracking_does_not(
     assert found == [(len(logs),)]
 
 
-def test_one_that_waits_can_be_cancelled(
+def test_a_request_that_waits_for_budget_can_be_cancelled(
     service: Service, proxy: FaultProxy, tenant: Principal, token: SubjectRow
 ) -> None:
     asked = service.ask_history(tenant, token, "creation")

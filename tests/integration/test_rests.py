@@ -1,7 +1,7 @@
-"""Which reading confirms a balance at each block of random chains: plain Python beside the marts and the API's queries.
+"""Confirming readings at each block of random chains: plain Python compared with the marts and the API's queries.
 
-Tokens move with and without events, are read on time and much later, open with a reading, with nothing or by what was
-read afterwards; wallets have them, and native value that moves without a transaction.
+Tokens move with and without events, and are read on time and late. They open with a reading, with zero or with a
+derived balance. Wallets hold them, and native value that moves without a transaction.
 """
 
 from collections import defaultdict
@@ -36,7 +36,7 @@ SOMEBODY = address(0xFFFF)
 
 
 class Life(NamedTuple):
-    """What happens to a balance: amounts by block with an event and without, and the blocks read on time and later."""
+    """Changes of a balance by block, with events (`moves`) and without, and the blocks read on time and late."""
 
     moves: Sequence[tuple[int, int]] = ()
     silent: Sequence[tuple[int, int]] = ()
@@ -45,7 +45,7 @@ class Life(NamedTuple):
 
 
 class Story(NamedTuple):
-    """A token, or native value, and who has it; `is_created`: it came into being within the view."""
+    """A token or native value with one life per holder; `is_created`: the token was created within the view."""
 
     lives: Sequence[Life]
     is_native: bool = False
@@ -55,17 +55,17 @@ class Story(NamedTuple):
 
 
 KNOWN = [
-    # Read before, behind and between its movements; one balance is read twice within one rest.
+    # Readings before, after and between movements; one balance is read twice within one rest.
     Story([Life([(8, 5), (12, 3), (20, 1)], read=[5, 10, 18, 25], read_later=[9, 19])]),
     Story([Life([(8, 5)], read=[20], read_later=[15])], is_created=True, is_wallet_tracked=True),
-    # Opened by what was read later, once and twice, and not below zero.
+    # The opening is derived from later readings, one and two, and is not below zero.
     Story([Life([(8, 5)], read=[12]), Life([(9, 5)], read=[12, 24])], is_wallet_tracked=True),
     Story([Life([(8, 5)], silent=[(10, -50)], read=[12], read_later=[14])]),
-    # Minted silently: seen later, and located by the reading before.
+    # A silent mint: a later reading shows it, and the reading before locates it.
     Story([Life([(8, 5)], [(16, 7)], read=[5, 12, 22])], is_wallet_tracked=True),
     Story([Life([(8, 5)], [(16, 7)], read=[5, 10, 20], read_later=[15, 16])], is_native=True),
     Story([Life([(8, 5)], [(16, 7), (18, -3)], read=[5, 20], read_later=[13])], is_native=True),
-    # Nobody was read twice.
+    # No balance is read twice.
     Story([Life([(8, 5)], read=[20])]),
     Story([Life([(8, 5)], read=[10, 14])], is_token_tracked=False, is_wallet_tracked=True),
 ]
@@ -92,7 +92,7 @@ _stories = st.one_of(
 
 
 class Chain:
-    """A world in which all stories happen at once, told to the warehouse in two cycles."""
+    """A world with all stories at once, collected in two cycles."""
 
     def __init__(self, stories: Sequence[Story]) -> None:
         self.world = World(0)
@@ -119,7 +119,7 @@ class Chain:
         self._tell(FIRST, HEAD)
 
     def go_on(self) -> None:
-        """Tell the last blocks, and what was read late."""
+        """Add the last blocks, and the late readings."""
         self.world.transformed = self.world.batch
         self.world.begin()
         self._mine(LATER_HEAD)
@@ -142,7 +142,7 @@ class Chain:
         self.world.coverage += [Coverage(one, where, FIRST, HEAD) for one in kinds]
 
     def _live(self, token: str, wallet: str, life: Life, opening: int) -> None:
-        """Work out the balance at every block; nobody owes anything, and nothing moves before the token is there."""
+        """Compute the balance at every block; skip changes below zero or before the token's creation."""
         moves, silent, balance, truth = dict(life.moves), dict(life.silent), opening, []
         for block in range(LATER_HEAD + 1):
             for changes, is_told in ((moves, True), (silent, False)):
@@ -165,7 +165,7 @@ class Chain:
         self.world.readings.append(Reading(token, wallet, block, quantity, "Check", batch, {"ten_a": batch}))
 
     def _supply(self, token: str, wallets: Sequence[str], life: Life) -> None:
-        """Read the supply, which the wallets have, when one of them is read."""
+        """Read the supply, the sum of the wallets' balances, in the blocks that `life` reads."""
         truth = [sum(held) for held in zip(*(self._truth[token, wallet] for wallet in wallets), strict=True)]
         for block in {*life.read, *life.read_later}:
             if block in life.read_later or block > HEAD:
@@ -192,7 +192,7 @@ class Chain:
 
 
 def compare(chain: Chain, stores: Stores, head: int) -> set[tuple[str, str | None, bool | None]]:
-    """Hold what is said of all subjects at every block; return which words, behaviours and directions there were."""
+    """Compare all subjects at every block; return the observed (status, behaviour, confirmed later) combinations."""
     queries, world = load_queries(), chain.world
     found: set[tuple[str, str | None, bool | None]] = set()
     oracle = Oracle(world)
@@ -225,7 +225,7 @@ def compare(chain: Chain, stores: Stores, head: int) -> set[tuple[str, str | Non
                 f"select {held}, quantity_raw::varchar, reconciliation, checked_block_number from marts.{mart}"
                 f" where subject_key = {key}"
             ).fetchall()
-            # Of the newest block, which is the one asked about last.
+            # `expected` is that of the newest block, the last one of the loop.
             assert (subject, _by_name(rows)) == (subject, expected)
     return found
 
@@ -233,7 +233,7 @@ def compare(chain: Chain, stores: Stores, head: int) -> set[tuple[str, str | Non
 def _expect_supplies(
     connection: duckdb.DuckDBPyConnection, key: int, expected: dict[int, tuple[int | None, str]]
 ) -> None:
-    """Hold a token's supply at blocks: as the mart says it, and, at some of them, as the API's query does."""
+    """Compare a token's supply at all blocks in the mart, and at some blocks in the API's query."""
     rows = connection.execute(
         "select block_number, total_supply_raw::varchar, supply_status, supply_status_after"
         f" from marts.token_supplies where subject_key = {key} order by block_number"
@@ -253,7 +253,7 @@ def _by_name(rows: list[Any]) -> dict[str, Shown]:
 
 
 def check_chain(stores: Stores, stories: Sequence[Story], refreshed: Path | None = None) -> None:
-    """Build in two cycles, and compare after each."""
+    """Build in two cycles; compare after each."""
     chain = Chain([*KNOWN, *stories])
     chain.world.write(stores.warehouse)
     run_dbt(stores, *LATER_CYCLE)
@@ -262,7 +262,7 @@ def check_chain(stores: Stores, stories: Sequence[Story], refreshed: Path | None
     chain.world.write(stores.warehouse)
     run_dbt(stores, *LATER_CYCLE)
     found = compare(chain, stores, LATER_HEAD)
-    # What is known to happen happened, so that nothing was compared in vain.
+    # The stories covered all of these combinations.
     assert {
         ("Reconciled", "Standard", False),
         ("Reconciled", "Standard", True),
@@ -295,7 +295,7 @@ def _examples(count: int) -> settings:
 @_examples(1)
 @given(stories=st.lists(_stories, min_size=15, max_size=20))
 def test_a_reading_confirms_its_rest(tmp_path_factory: pytest.TempPathFactory, stories: list[Story]) -> None:
-    # The first that is drawn is the same story again and again.
+    # Skip hypothesis' first example, which repeats one story.
     assume(len(set(map(repr, stories))) > 10)
     folder = tmp_path_factory.mktemp("rests")
     check_chain(build_over_nothing(folder / "stores"), stories, folder / "refreshed")
@@ -311,11 +311,11 @@ def test_a_reading_confirms_its_rest_on_more_chains(
     check_chain(build_over_nothing(folder / "stores"), stories, folder / "refreshed")
 
 
-def test_a_reading_that_agrees_is_written_and_no_block_is_named(tmp_path: Path) -> None:
+def test_an_agreeing_reading_is_written_without_a_recomputed_range(tmp_path: Path) -> None:
     stores = build_over_nothing(tmp_path / "stores")
-    # Also of a block in which something moved.
+    # One of the late readings is in a block with a movement.
     quiet = Life([(8, 5), (12, 3), (20, 1)], read=[5, 25], read_later=[10, 12, 15])
-    # Seen later that it was minted silently, and where.
+    # Late readings show and locate a silent mint.
     loud = Life([(8, 5), (20, 1)], [(14, 7)], read=[5, 25], read_later=[10, 16])
     chain = Chain([Story([quiet]), Story([loud])])
     chain.world.write(stores.warehouse)
@@ -323,7 +323,7 @@ def test_a_reading_that_agrees_is_written_and_no_block_is_named(tmp_path: Path) 
     publish(stores, chain.world.batch)
     with duckdb.connect() as connection:
         connection.execute(f"attach '{stores.marts}' as published; use published")
-        # What is written again says something else than this.
+        # Rewritten rows lose this value.
         connection.execute("update marts.balance_changes set token_symbol = 'KEPT'")
     chain.go_on()
     chain.world.write(stores.warehouse)

@@ -1,4 +1,4 @@
-"""Sandboxes: what is in one, and that nobody is held up, overwritten or surprised."""
+"""Sandboxes: their content, and protection from locks, overwriting and accidental removal."""
 
 import json
 import subprocess
@@ -19,7 +19,7 @@ _DBT = str(Path(sys.executable).with_name("dbt"))
 
 
 def sandbox(service: Service, *arguments: str) -> dict[str, Any]:
-    """Run the command with --json; the object that it printed."""
+    """Run the command with --json; return the printed object."""
     done = service.ledgermart("sandbox", *arguments, "--json")
     assert done.returncode == 0, done.stderr
     printed: dict[str, Any] = json.loads(done.stdout)
@@ -27,7 +27,7 @@ def sandbox(service: Service, *arguments: str) -> dict[str, Any]:
 
 
 def refused(service: Service, *arguments: str) -> str:
-    """Run the command, which has to be refused; its words."""
+    """Run the command, which must be refused; return its message."""
     done = service.ledgermart("sandbox", *arguments)
     assert done.returncode == 2, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
@@ -35,7 +35,7 @@ def refused(service: Service, *arguments: str) -> str:
 
 
 def run_dbt(service: Service, *arguments: str) -> str:
-    """Run dbt as an analyst does, in `dbt_project` with the service's folder and nothing else in the environment."""
+    """Run dbt like an analyst: in `dbt_project`, with only the service's folder in the environment."""
     written = {name: str(service.settings.data_dir / "analyst") for name in ("DBT_TARGET_PATH", "DBT_LOG_PATH")}
     done = subprocess.run(
         [_DBT, *arguments],
@@ -49,7 +49,7 @@ def run_dbt(service: Service, *arguments: str) -> str:
     return done.stdout
 
 
-def test_dbt_works_in_a_sandbox_while_the_service_is_at_work(ready_service: Service) -> None:
+def test_dbt_builds_in_a_sandbox_while_the_service_runs(ready_service: Service) -> None:
     service = ready_service
     made = sandbox(service)
     folder = service.settings.data_dir / "sandboxes" / "analyst"
@@ -72,7 +72,7 @@ def test_dbt_works_in_a_sandbox_while_the_service_is_at_work(ready_service: Serv
     with duckdb.connect() as connection:
         connection.execute(f"attach '{folder / 'published.duckdb'}' as published (read_only)")
         assert connection.execute("select version from published.marts.publication").fetchall() == [(1,)]
-    # The published file under another name: it costs no space, and is as write-protected as it was.
+    # The published file under another name: it needs no space, and stays write-protected.
     published = service.settings.serving_dir / "marts-000000000001.duckdb"
     assert (folder / "published.duckdb").samefile(published)
     assert published.stat().st_mode & 0o222 == 0
@@ -121,7 +121,7 @@ def test_a_folder_that_is_no_sandbox_stays(ready_service: Service, tmp_path: Pat
     assert (tmp_path / "papers" / "letter").read_text() == "mine"
 
 
-def test_a_sandbox_waits_for_the_cycle_at_work_and_says_so(ready_service: Service) -> None:
+def test_a_sandbox_waits_for_the_running_cycle_with_a_message(ready_service: Service) -> None:
     service = ready_service
     with writer_lock(service.settings.lock_path, "a cycle", 0):
         process = subprocess.Popen(

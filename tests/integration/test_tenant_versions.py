@@ -1,4 +1,4 @@
-"""Whatever happens to others, a tenant's rows and number stay; whatever changes of its rows, its number is raised."""
+"""Data versions of tenants: raised by changes of a tenant's own rows, and never by other tenants."""
 
 from collections.abc import Set
 from datetime import datetime, timedelta
@@ -15,13 +15,13 @@ from tests.integration.transform_world import GENESIS_TIME, Subject, World, addr
 _PERIOD = 300
 _TENANTS = ("ten_a", "ten_b")
 _OTHERS = [address(0xD0 + number) for number in range(10)]
-# Numbers themselves, and ranges named once more by a build that changed nothing in them.
+# Not compared: it has the version numbers themselves.
 _NOT_ROWS = ("tenant_versions",)
 Said = dict[str, set[tuple[object, ...]]]
 
 
 def make_world(seed: int) -> World:
-    """Two tenants with a token in common, and one token and wallet each that are theirs alone."""
+    """Create a world of two tenants with one common token, and a separate token and wallet each."""
     world = World(seed)
     world.begin()
     for key, kind, tenant, where in (
@@ -60,7 +60,7 @@ def said(stores: Stores) -> dict[str, Said]:
 
 
 def happen(world: World, tenant: str, number: int) -> None:
-    """Let something happen to what a tenant configured, or to the chain."""
+    """Make a random change of a tenant's configuration or of the chain."""
     subject = world.random.choice([row for row in world.subjects.values() if row.tenant == tenant])
     windows = [view for view in world.views.values() if (view.origin, view.subject) == ("Window", subject.key)]
     native = world.random.choice(["full", "balance-only"])
@@ -83,7 +83,7 @@ def happen(world: World, tenant: str, number: int) -> None:
 
 
 def moving(tenants: Set[str]) -> tuple[list[str], list[str]]:
-    """Tokens and holders that only these tenants follow, and holders whom nobody does."""
+    """Return tokens and wallets that only these tenants track, together with untracked holders."""
     tokens = {"ten_a": [TOKEN_A, TOKEN_A], "ten_b": [TOKEN_B]}
     wallets = {"ten_a": [WALLET_A] * 2, "ten_b": [WALLET_B] * 2}
     return (
@@ -93,17 +93,17 @@ def moving(tenants: Set[str]) -> tuple[list[str], list[str]]:
 
 
 def begin_build(stores: Stores, now: datetime) -> set[str]:
-    """What comes before a build; return who is shown more."""
+    """Advance the tenants' versions before a build; return the tenants with new rows."""
     with open_warehouse(stores.warehouse) as connection:
         ((version,),) = connection.execute("select coalesce(max(version), 0) from raw.publications").fetchall()
         return set(advance(connection, version, _PERIOD, now))
 
 
-# In six cycles with seed 3, everything happens that can, and a build ends half-way.
+# With seed 3, six cycles contain every kind of change, and a build that ends half-way.
 @pytest.mark.parametrize(
     ("seed", "cycles"), [(3, 6), *(pytest.param(seed, 30, marks=pytest.mark.long) for seed in range(1, 9))]
 )
-def test_a_number_is_raised_exactly_where_rows_change(tmp_path: Path, seed: int, cycles: int) -> None:
+def test_a_version_is_raised_exactly_when_rows_change(tmp_path: Path, seed: int, cycles: int) -> None:
     stores, world, now = build_over_nothing(tmp_path / "stores"), make_world(seed), GENESIS_TIME
     for key in (1, 2, 4, 5):
         world.track(key, key, 3 + key)
@@ -113,7 +113,7 @@ def test_a_number_is_raised_exactly_where_rows_change(tmp_path: Path, seed: int,
         acting = world.random.choice([{"ten_a"}, {"ten_a"}, {"ten_b"}, set(_TENANTS)]) if number else set(_TENANTS)
         for tenant in sorted(acting) if number else ():
             happen(world, tenant, number)
-        # What is mined then moves nothing of those who do nothing; their blocks are collected all the same.
+        # New blocks have no movements of inactive tenants, but are collected for them.
         world.tokens, world.holders = moving(acting)
         world.mine(max(world.head, world.known_head) + world.random.randint(0, 5) + (15 if number == 0 else 0))
         world.resolve()
@@ -130,7 +130,7 @@ def test_a_number_is_raised_exactly_where_rows_change(tmp_path: Path, seed: int,
         raised = begin_build(stores, now)
         before = said(stores) if number else {}
         if number and world.random.random() < 0.15:
-            # The build ends half-way; the next cycle finds nothing new.
+            # The build ends half-way; the next cycle has no new rows.
             run_dbt(stores, *LATER_RUN, "--select", "+token_holders", "+wallet_activities")
             world.begin()
             world.write(stores.warehouse)

@@ -1,4 +1,4 @@
-"""A tenant's answers are what they would be if no other tenant existed: of every operation, whatever others do."""
+"""Isolation of tenants: every operation answers as if no other tenant existed."""
 
 import random
 from collections.abc import Callable, Iterator
@@ -21,7 +21,7 @@ def worlds(node: AnvilNode, tmp_path: Path) -> Iterator[Worlds]:
 
 
 def life_of_b(worlds: Worlds) -> Iterator[None]:
-    """Everything that a tenant can change, in turns; in the last one it removes what it made."""
+    """Have B make every kind of change, in turns; in the last one it removes its objects."""
     do, chain, node = worlds.b.do, worlds.chain, worlds.node
     do("put_ledger", "local", body={"name": "books", "displayName": "Books"})
     do("patch_ledger", "books", body={"description": "What is ours"})
@@ -112,7 +112,7 @@ def life_of_b(worlds: Worlds) -> Iterator[None]:
 
 
 class _A:
-    """What another tenant does, by chance: most of it with what is the first one's, too."""
+    """Random actions of tenant A, mostly with the same tokens, wallets and pairs as B."""
 
     def __init__(self, worlds: Worlds, draw: random.Random) -> None:
         self._worlds = worlds
@@ -122,12 +122,12 @@ class _A:
         self._made = 0
 
     def begin(self) -> None:
-        """Track a token that stays, so that something of its own is attested."""
+        """Track a token for the whole test, so that A has attestations."""
         made = self._do("create_token", body={"ledger": "local", "symbol": "A", "ledgerId": self._worlds.gold.address})
         self._do("put_token_tracking", made["id"], body={"trackingStatus": "enabled", "history": "creation"})
 
     def act(self) -> None:
-        """Do something; it may be refused."""
+        """Do a random action, which the API may refuse."""
         acts: list[Callable[[], Any]] = [
             self._add, self._add, self._add, self._track, self._track, self._ask_history, self._ask_history,
             self._attest, self._price, self._price, self._discover, self._enter, self._switch, self._remove,
@@ -209,7 +209,7 @@ class _A:
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=_LONG) for seed in range(1, 12))])
-def test_a_tenant_beside_an_active_one_is_told_what_it_is_told_alone(worlds: Worlds, seed: int) -> None:
+def test_answers_beside_an_active_tenant_equal_answers_alone(worlds: Worlds, seed: int) -> None:
     draw = random.Random(seed)
     a = _A(worlds, draw)
     a.begin()
@@ -220,31 +220,31 @@ def test_a_tenant_beside_an_active_one_is_told_what_it_is_told_alone(worlds: Wor
             worlds.mint_silently(draw.choice(worlds.chain.wallets))
         for _ in range(draw.randrange(1, 6)):
             a.act()
-        # What failed is made good by the next cycle.
+        # The next cycle makes up for failures.
         if draw.random() < 0.4:
             worlds.cycle(fails=[draw.choice(["node", "kraken"])])
             worlds.traffic(2)
         worlds.cycle()
-        # The acts of turns 2 and 3 need what versions tell: coverage, and prices in quarantine.
+        # B's actions in turns 2 and 3 need published data: coverage, and prices in quarantine.
         if turn > 0 and (turn < 3 or seed > 0):
             worlds.publish()
         if turn in (3, 5) or (turn > 0 and seed > 0):
-            # What an operation waited for is there now.
+            # Another cycle completes operations that waited for the publication.
             worlds.cycle()
             worlds.publish()
-            # Draws of its own, so that what A does is the same however many operations there are.
+            # A separate source of randomness: A's actions must not depend on the number of operations.
             worlds.read_everything(random.Random(f"{seed} {turn}"), most)
     assert worlds.b.called == OPERATIONS.keys(), "an operation has no caller"
     if seed == 0:
-        # Ends of days were attested without being asked for, of A's as of B's.
+        # Ends of days were attested automatically, for A and for B.
         ended = "select count(*) from raw.attestations where period_end is not null and attested_at is not null"
         ((beside,),), ((alone,),) = (service.query(ended) for service in worlds.services)
         assert beside > alone > 0
 
 
 @pytest.mark.slow
-def test_what_is_read_for_one_tenant_is_not_shown_to_another(worlds: Worlds) -> None:
-    """Checks, behaviour and as-of of B, whatever A's readings at the same blocks say."""
+def test_readings_for_one_tenant_are_not_shown_to_another(worlds: Worlds) -> None:
+    """B's reconciliations, behaviours and balances do not depend on A's readings at the same blocks."""
     start, chain = worlds.traffic(6), worlds.chain
     worlds.traffic(9)
     for token in (worlds.gold, worlds.hush):
@@ -252,7 +252,7 @@ def test_what_is_read_for_one_tenant_is_not_shown_to_another(worlds: Worlds) -> 
     track(worlds.b, "wallet", chain.wallets[0], start)
     worlds.cycle()
     worlds.publish()
-    # A has its own view of the same and of another token, from other blocks on: its ranges begin with readings.
+    # A tracks the same tokens and another one from other blocks on, so its ranges begin with readings.
     worlds.mint_silently(chain.wallets[3])
     for token in worlds.tokens:
         track(worlds.a, "token", token.address, start + 2)
@@ -270,8 +270,8 @@ def test_what_is_read_for_one_tenant_is_not_shown_to_another(worlds: Worlds) -> 
 
 
 @pytest.mark.slow
-def test_what_a_contract_says_is_what_it_said_to_the_tenant(worlds: Worlds) -> None:
-    """One that gave no decimals when B's wallet first got some of it, and does when A adds it."""
+def test_metadata_is_shown_as_read_for_the_tenant(worlds: Worlds) -> None:
+    """The contract returns no decimals when B's wallet first receives the token, but does when A adds it."""
     node, chain, hush = worlds.node, worlds.chain, worlds.hush
     wallet = track(worlds.b, "wallet", chain.wallets[0])
     chain.transfer(hush, chain.wallets[1], chain.wallets[0], 5)
@@ -294,7 +294,7 @@ def test_what_a_contract_says_is_what_it_said_to_the_tenant(worlds: Worlds) -> N
 
 
 def track(tenant: Tenant, kind: str, where: str, block: int | None = None) -> str:
-    """Have a tenant track a token or wallet, from a block or from now on; its id."""
+    """Have a tenant track a token or wallet from a block or from now on; return its id."""
     symbol = {"symbol": "TKN"} if kind == "token" else {}
     made: str = tenant.do(f"create_{kind}", body={"ledger": "local", "ledgerId": where, **symbol})["id"]
     history = {} if block is None else {"history": f"block:{block}"}

@@ -1,4 +1,4 @@
-"""The transformation: every cycle's marts equal the definitions worked out in plain Python, and a full refresh."""
+"""The transformation: after every cycle the marts equal the definitions in plain Python and a full refresh."""
 
 import shutil
 from collections.abc import Set
@@ -29,7 +29,7 @@ SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 6)
 
 
 def make_world(seed: int) -> World:
-    """Two tenants, tokens of every kind, wallets shared and not."""
+    """Create a world of two tenants with tokens of every kind, and with shared and separate wallets."""
     world = World(seed)
     world.tokens = [TOKEN_A, TOKEN_A, TOKEN_A, TOKEN_B, TOKEN_C, NFT]
     world.holders = [*[WALLET_A] * 4, *[WALLET_B] * 3, *(address(0xD0 + number) for number in range(25))]
@@ -58,7 +58,7 @@ def cycle(world: World, stores: Stores, to_block: int, missing: Missing = frozen
 
 
 def collect(world: World, missing: Missing = frozenset(), history: int = 8) -> None:
-    """What a cycle brings into the raw schema."""
+    """Run the collection of one cycle."""
     world.resolve()
     world.collect(missing, history)
     world.verify()
@@ -66,7 +66,7 @@ def collect(world: World, missing: Missing = frozenset(), history: int = 8) -> N
 
 
 def transform(world: World, stores: Stores) -> None:
-    """Build the marts of what was collected, compare them, and begin the next cycle."""
+    """Build the marts from the collected rows, compare them, and begin the next cycle."""
     world.write(stores.warehouse)
     version, before = newest_version(stores), shown(stores) if world.transformed is not None else Shown()
     run_dbt(stores, *LATER_RUN)
@@ -79,14 +79,14 @@ def transform(world: World, stores: Stores) -> None:
 
 @dataclass
 class Shown:
-    """What the marts say, per block: rows as (subject, block, what is said), and how far each subject is covered."""
+    """Rows of the marts as (subject, block, text), and the last covered block of each subject."""
 
     rows: set[tuple[int, int, str]] = field(default_factory=set)
     last_blocks: dict[int, int] = field(default_factory=dict)
 
 
 def shown(stores: Stores) -> Shown:
-    """Read what the marts say now. A reading that agrees is no news."""
+    """Return the rows of the marts; skip readings that change nothing."""
     said = {
         "marts.balance_changes where is_moved or is_adjusted or is_first": (
             "token_address, holder_address, balance_raw::varchar, is_adjusted"
@@ -111,7 +111,7 @@ def shown(stores: Stores) -> Shown:
 
 
 def newest_version(stores: Stores) -> int | None:
-    """The number of the version that was published last."""
+    """Return the number of the newest published version."""
     with open_warehouse(stores.warehouse) as connection:
         ((version,),) = connection.execute("select max(version) from raw.publications").fetchall()
     return version
@@ -130,7 +130,7 @@ def publish(stores: Stores, batch: int) -> None:
 
 
 def check_that_changes_are_named(version: int | None, before: Shown, after: Shown, stores: Stores) -> None:
-    """What is said otherwise of blocks that were shown before lies in ranges that the marts name."""
+    """Assert that all changes in already shown blocks lie in ranges that the marts list as recomputed."""
     with open_marts(stores) as connection:
         named = connection.execute(
             "select subject_key, from_block, to_block from marts.recomputed_ranges where shown_until_version = ?",
@@ -148,7 +148,7 @@ def check_that_changes_are_named(version: int | None, before: Shown, after: Show
 
 
 def compare(world: World, stores: Stores) -> None:
-    """Hold the marts against the definitions."""
+    """Compare the marts with the definitions."""
     expected = Oracle(world).expected()
 
     def rows(columns: str, mart: str) -> list[tuple[object, ...]]:
@@ -260,14 +260,14 @@ def compare(world: World, stores: Stores) -> None:
 
 
 def content(stores: Stores) -> dict[str, list[tuple[object, ...]]]:
-    """Every mart as sorted rows of text."""
+    """Return every mart as sorted rows of text."""
     with open_marts(stores) as connection:
         tables = [
             row[0]
             for row in connection.execute(
                 "select table_name from duckdb_tables() where database_name = 'published' and schema_name = 'marts'"
             ).fetchall()
-            if row[0] != "recomputed_ranges"  # what was computed again, and nothing was here
+            if row[0] != "recomputed_ranges"  # empty after a full refresh
         ]
         return {
             table: sorted(
@@ -278,7 +278,7 @@ def content(stores: Stores) -> dict[str, list[tuple[object, ...]]]:
 
 
 def compare_with_full_refresh(stores: Stores, folder: Path) -> None:
-    """Hold the marts against those computed from the beginning, in many stretches, which pass all data tests."""
+    """Compare the marts with a full refresh in many stretches, which must pass all data tests."""
     incremental = content(stores)
     refreshed = build_over_nothing(folder)
     shutil.copy(stores.warehouse, refreshed.warehouse)
@@ -294,7 +294,7 @@ def compare_with_full_refresh(stores: Stores, folder: Path) -> None:
 def test_every_cycle_equals_the_definitions_and_a_full_refresh(tmp_path: Path, seed: int) -> None:
     stores = build_over_nothing(tmp_path / "stores")
     world = make_world(seed)
-    # Tracking begins in the middle of a life; one wallet is followed from the first block, by its balance alone.
+    # Tracking begins late, but one wallet is tracked from the first block on with balances only.
     world.track(1, 1, 10)
     world.track(2, 2, 15)
     world.track(3, 3, 12)
@@ -305,8 +305,8 @@ def test_every_cycle_equals_the_definitions_and_a_full_refresh(tmp_path: Path, s
     world.describe(TOKEN_A, "Fungible", "AAA", 18)
     cycle(world, stores, 20)
 
-    # A second tenant's windows begin; a contract turns out to be an NFT; a gap is left; blocks become final. History is
-    # asked for: before a window, over one, of a token that was never tracked, and of transactions that were not.
+    # A second tenant's windows begin; a contract turns out to be an NFT; a gap is left; blocks become final. There are
+    # history requests before a window, across one, for an untracked token, and for transactions of a wallet.
     world.describe(NFT, "NotFungible", "NFT", None)
     world.track(8, 6, 25, 40, native="balance-only")
     world.request(1, 1, 1, 9)
@@ -314,24 +314,24 @@ def test_every_cycle_equals_the_definitions_and_a_full_refresh(tmp_path: Path, s
     world.request(3, 9, 4, 20)
     world.request(4, 4, 6, 16)
     world.finalize(12)
-    # One window turns out to have begun with its token, another one after it.
+    # One window began with its token's creation, another one after it.
     world.create(TOKEN_A, 10, "ten_a")
     cycle(world, stores, 36, {("token", TOKEN_A, 30), ("wallet", WALLET_B, 33), ("token", EMPTY, 30)}, history=6)
 
-    # The gaps are filled, one of them with nothing in it; decimals become known; history joins what was tracked.
+    # The gaps are filled, one of them without rows; decimals become known; a history joins a window.
     world.describe(TOKEN_B, "Fungible", None, 6)
     world.finalize(30)
     world.request(5, 6, 2, 30)
     cycle(world, stores, 44, {("native", WALLET_A, 20)})
 
-    # A reorganisation that the node does not let repair at once; a window closes; a request is given up.
+    # A reorganisation is not repaired at once; a window closes; a request is cancelled.
     world.cancel(5)
     world.fork_at(38)
     world.track(1, 1, 10, 46)
     world.mine(45)
     transform(world, stores)
 
-    # Tracking again after a gap; a token is configured that a wallet held all the time. A build ends half-way.
+    # Tracking resumes after a gap; a token that a wallet held all the time is configured. A build ends half-way.
     world.track(9, 1, 55)
     world.add(Subject(10, "token", "ten_a", "led_a", TOKEN_C))
     world.request(6, 10, 20, 40)
@@ -343,7 +343,7 @@ def test_every_cycle_equals_the_definitions_and_a_full_refresh(tmp_path: Path, s
     world.begin()
     cycle(world, stores, 58)
 
-    # Nothing marks what is removed.
+    # Removed subjects have no marks.
     world.remove(6)
     world.remove(10)
     cycle(world, stores, 66)
@@ -352,7 +352,7 @@ def test_every_cycle_equals_the_definitions_and_a_full_refresh(tmp_path: Path, s
 
 
 def happen(world: World, number: int) -> None:
-    """Let something happen to what tenants configured and asked for, or to the chain; `number` makes keys."""
+    """Make one random change of configuration, requests or chain; `number` makes keys unique."""
     chance, key = world.random, 100 + number
     subject = chance.choice(list(world.subjects.values()))
     windows = [view for view in world.views.values() if (view.origin, view.subject) == ("Window", subject.key)]
@@ -383,7 +383,7 @@ def happen(world: World, number: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_whatever_happens_in_whatever_order_the_marts_equal_the_definitions(tmp_path: Path, seed: int) -> None:
+def test_marts_equal_the_definitions_after_random_events(tmp_path: Path, seed: int) -> None:
     stores = build_over_nothing(tmp_path / "stores")
     world = make_world(1000 + seed)
     world.describe(NFT, "NotFungible", "NFT", None)
@@ -395,7 +395,7 @@ def test_whatever_happens_in_whatever_order_the_marts_equal_the_definitions(tmp_
             happen(world, number * 10 + attempt)
         world.mine(max(world.head, world.known_head) + world.random.randint(0, 8))
         if world.random.random() < 0.15:
-            # The network's cycle fails at its first step.
+            # The network's cycle fails in its first step.
             transform(world, stores)
             continue
         missing = {
@@ -416,7 +416,7 @@ def test_whatever_happens_in_whatever_order_the_marts_equal_the_definitions(tmp_
 
 
 def touched(stores: Stores, first: int) -> set[str]:
-    """Holders of the first subject whose balances the newest build computed anew in the covered range."""
+    """Return the holders of the first subject that the newest build recomputed in the covered range."""
     with open_warehouse(stores.warehouse) as connection:
         rows = connection.execute(
             """
@@ -429,11 +429,11 @@ def touched(stores: Stores, first: int) -> set[str]:
 
 
 @pytest.mark.slow
-def test_history_touches_no_balance_of_whom_it_does_not_concern(tmp_path: Path) -> None:
+def test_history_recomputes_only_balances_of_its_holders(tmp_path: Path) -> None:
     stores = build_over_nothing(tmp_path)
     world = make_world(0)
     wallets, others = world.holders[:7], world.holders[7:]
-    # Who had the token in the past that is asked for never moves it in what is tracked, but is read there all the same.
+    # Past holders never move the token in the tracked blocks, but are read there.
     world.holders = others[:12]
     world.mine(20)
     world.holders = [*wallets, *others[12:]]
@@ -444,12 +444,12 @@ def test_history_touches_no_balance_of_whom_it_does_not_concern(tmp_path: Path) 
     collect(world)
     for holder in others[:12]:
         world.read(TOKEN_A, holder, 35, "Sample", "ten_a")
-    # Just before what will be there of the past.
+    # These readings are just before the history to be collected.
     for holder in others[12:]:
         world.read(TOKEN_A, holder, 3, "Sample", "ten_a")
     transform(world, stores)
 
-    # The other tenant asks for transactions that were collected for the first one, so that nothing says that they came.
+    # The other tenant requests transactions already collected for the first one, so they cause no mark.
     world.request(1, 1, 3, 18)
     world.request(2, 6, 25, 35)
     world.holders = others[12:15]
@@ -467,21 +467,21 @@ def test_history_touches_no_balance_of_whom_it_does_not_concern(tmp_path: Path) 
     assert past <= touched(stores, 4)
     assert touched(stores, 21) - {"supply"} == past & read | moving
 
-    # The request's first block never came: when it is given up, none of it stays, and nobody is known by it.
+    # The request's first block is missing, so cancelling the request deletes all of it and its holders become unknown.
     world.cancel(1)
     transform(world, stores)
     assert touched(stores, 4) == set()
     assert touched(stores, 21) - {"supply"} == past & read
 
 
-def test_a_movement_writes_its_holders_and_no_other_one_of_the_token(tmp_path: Path) -> None:
+def test_a_movement_rewrites_only_its_own_holders(tmp_path: Path) -> None:
     stores = build_over_nothing(tmp_path)
     world = make_world(11)
     world.track(1, 1, 5)
     cycle(world, stores, 30)
     with duckdb.connect() as connection:
         connection.execute(f"attach '{stores.marts}' as published; use published")
-        # What is written again says something else than this.
+        # Rewritten rows have a different value.
         connection.execute("update marts.token_positions set checked_block_number = -1 where subject_key = 1")
         held = {row[0] for row in connection.execute(_MARKED).fetchall()}
     world.holders = sorted(held)[:2]
@@ -520,7 +520,7 @@ def test_tables_of_an_earlier_release_become_views_in_a_file_of_any_name(tmp_pat
 
 
 def numbers(stores: Stores) -> dict[str, int]:
-    """The number of each address by which balances are known."""
+    """Return the key of each address in balances."""
     with open_warehouse(stores.warehouse) as connection:
         return dict(connection.execute("select address, address_key from intermediate.int_addresses").fetchall())
 
@@ -537,7 +537,7 @@ def test_an_address_keeps_its_number(tmp_path: Path) -> None:
     first = numbers(stores)
     assert (first["supply"], first["native"]) == (0, 1)
 
-    # Others move, whose addresses come before those in the order of the text.
+    # Other holders move; their addresses precede the known ones in text order.
     world.holders = holders[: len(holders) // 2]
     cycle(world, stores, 30)
     second = numbers(stores)

@@ -1,4 +1,4 @@
-"""Data folders that releases left: this release opens them, builds its marts anew, and says the same."""
+"""Data folders of earlier releases: this release opens them, rebuilds the marts, and returns the same answers."""
 
 import json
 import tarfile
@@ -21,7 +21,7 @@ from warehouse.versions import current_publication
 @pytest.mark.parametrize(
     "release", sorted(RELEASES.glob("*.tar.xz")), ids=lambda path: path.name.removesuffix(".tar.xz")
 )
-def test_a_release_s_data_folder_is_brought_up_to_date_and_says_the_same(release: str, tmp_path: Path) -> None:
+def test_a_release_s_data_folder_is_upgraded_and_returns_the_same(release: str, tmp_path: Path) -> None:
     with tarfile.open(RELEASES / release) as archive:
         archive.extractall(tmp_path, filter="data")
     check_upgrade(tmp_path, {})
@@ -41,10 +41,10 @@ def test_a_control_store_on_postgres_is_upgraded_and_returns_the_same(postgres_s
 def check_upgrade(folder: Path, variables: dict[str, str]) -> None:
     """Upgrade a release's data folder by one cycle; compare the API's answers with those of the release."""
     expected = json.loads((folder / "answers.json").read_text())
-    # The node is gone: what is known must do.
+    # There is no node: the stored data must be enough.
     service = Service(folder, [LocalNetwork("local", f"http://127.0.0.1:{free_port()}")], variables)
     before = current_publication(service.settings.serving_dir)
-    # Until then what the release's version has not is refused, and nothing fails.
+    # Before the upgrade, requests for data missing in the old version are refused, but none fails.
     with TestClient(create_app(service.settings)) as client:
         client.headers["Authorization"] = f"Bearer {expected['key']}"
         assert {client.get(path).status_code for path in expected["answers"]} <= {200, 409, 503}
@@ -61,7 +61,7 @@ def check_upgrade(folder: Path, variables: dict[str, str]) -> None:
 
 
 def _as_far_as(said: Any, expected: Any) -> Any:
-    """Keep the parts of an answer that the release had too; later ones have more, and are less certain of supplies."""
+    """Keep the parts of an answer that the release also had; accept `Unconfirmed` for any status."""
     if said == "Unconfirmed":
         return expected
     if isinstance(said, dict) and isinstance(expected, dict):

@@ -1,4 +1,4 @@
-"""Values: every cycle's marts equal the definitions worked out in plain Python, and a full refresh."""
+"""Values: after every cycle the marts equal the definitions in plain Python and a full refresh."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -84,7 +84,7 @@ def make_world(seed: int) -> ValueWorld:
 
 
 def transform(world: ValueWorld, stores: Stores) -> None:
-    """Build the marts of what was collected, compare them, and begin the next cycle."""
+    """Build the marts from the collected rows, compare them, and begin the next cycle."""
     world.write(stores.warehouse)
     run_dbt(stores, *LATER_RUN)
     compare(world, stores)
@@ -102,8 +102,8 @@ def cycle(world: ValueWorld, stores: Stores, to_block: int) -> None:
 
 
 def read(marts: duckdb.DuckDBPyConnection, mart: str) -> list[tuple[Any, ...]]:
-    """Rows of a mart as the oracle's: hashable, and of a price that is none nothing but that."""
-    # What stands beside a price that is stale tells of it, and is the price marts' to answer for.
+    """Return the rows of a mart in the oracle's form: hashable, without details of missing prices."""
+    # The details of a stale price are tested with the price marts.
     told = [f"case when price is not null then {column} end" for column in PRICE.split(", ")]
     shown = COLUMNS[mart].replace(PRICE, ", ".join(told))
     rows = marts.execute(f"select {shown} from marts.{mart}").fetchall()
@@ -111,7 +111,7 @@ def read(marts: duckdb.DuckDBPyConnection, mart: str) -> list[tuple[Any, ...]]:
 
 
 def links_of_wallets(world: ValueWorld) -> set[tuple[Any, ...]]:
-    """Wallet, asset and pair as the API reads them from the configuration."""
+    """Return wallet, asset and pair as the API reads them from the configuration."""
     subjects, found = world.subjects.values(), set()
     network: Any = SimpleNamespace(common_symbols={**world.common, NATIVE: "ETH"})
     for wallet in subjects:
@@ -173,7 +173,7 @@ def test_every_cycle_equals_the_definitions_and_a_full_refresh(tmp_path: Path, s
     world.enter_price(5, "src_3", time_of(5), "3")
     cycle(world, stores, 21)
 
-    # Prices age; others come late, are revised, and come now; the other ledger's token gets its own link.
+    # Prices become stale; there are late, revised and current prices; the other ledger's token gets its own link.
     world.enter_price(1, "src_2", time_of(14), "2300.5")
     world.enter_price(1, "src_1", time_of(8), "2346")
     world.enter_price(6, "src_3", time_of(22), "1800.25")
@@ -181,7 +181,7 @@ def test_every_cycle_equals_the_definitions_and_a_full_refresh(tmp_path: Path, s
     world.request(1, 7, 2, 17)
     cycle(world, stores, 27)
 
-    # Nothing but a price changes; nothing but a link does; a pair's order does; nothing at all does.
+    # Single changes: a price, then links, then the order of a pair's sources, then none.
     world.enter_price(5, "src_3", time_of(7) + HOUR, "2.5")
     transform(world, stores)
     world.links |= {1: 2, 7: 1}
@@ -190,13 +190,13 @@ def test_every_cycle_equals_the_definitions_and_a_full_refresh(tmp_path: Path, s
     transform(world, stores)
     transform(world, stores)
 
-    # A reorganisation takes back what was valued; a window closes, which leaves a gap; decimals become known.
+    # A reorganisation removes valued activities; a window closes and leaves a gap; decimals become known.
     world.fork_at(24)
     world.track(4, 4, 6, 29)
     world.describe(TOKEN_C, "Fungible", "CCC", 0)
     cycle(world, stores, 33)
 
-    # A build ends half-way: prices, links and activities are followed already, days are not. Then links are as before.
+    # A build ends half-way: it has applied prices, links and activities, but not days. Then links are as before.
     world.enter_price(1, "src_1", time_of(12), "7")
     world.links = {1: 1, 5: 5, 7: 2}
     world.track(10, 4, 36)
@@ -209,7 +209,7 @@ def test_every_cycle_equals_the_definitions_and_a_full_refresh(tmp_path: Path, s
     world.request(2, 4, 1, 40)
     cycle(world, stores, 42)
 
-    # Nothing marks what is removed.
+    # Removed objects have no marks.
     world.remove(6)
     world.links = {5: 5}
     world.remove_pair(2)
@@ -220,7 +220,7 @@ def test_every_cycle_equals_the_definitions_and_a_full_refresh(tmp_path: Path, s
 
 
 def spoil(stores: Stores) -> None:
-    """Mark every value that is written, so that it shows which are written again."""
+    """Overwrite every stored value, so that rewritten rows can be recognised."""
     with duckdb.connect() as connection:
         connection.execute(f"attach '{stores.marts}' as written")
         for mart in VALUES:
@@ -245,7 +245,7 @@ def views_work_under_another_name(stores: Stores) -> None:
 
 
 @pytest.mark.slow
-def test_a_late_price_rewrites_what_it_values_and_nothing_else(tmp_path: Path) -> None:
+def test_a_late_price_rewrites_only_the_values_that_it_affects(tmp_path: Path) -> None:
     stores = build_over_nothing(tmp_path)
     world = make_world(8)
     world.tokens = [TOKEN_A] * 5 + [TOKEN_C]
@@ -319,7 +319,7 @@ def test_a_daily_close_does_not_value_its_own_day(tmp_path: Path) -> None:
 
 
 def test_a_day_is_valued_when_the_next_block_comes_after_it(tmp_path: Path) -> None:
-    """Tracking ends at 18:00 with the chain's last block of that day; that nothing came after it is known."""
+    """Tracking ends at 18:00 with the last block of the day; the next block shows that the day had no later ones."""
     stores = build_over_nothing(tmp_path)
     world = make_world(0)
     for key in (1, 3):
@@ -343,7 +343,7 @@ def test_a_day_is_valued_when_the_next_block_comes_after_it(tmp_path: Path) -> N
 
 
 @pytest.mark.long
-def test_the_benchmark_measures_what_it_says(tmp_path: Path) -> None:
+def test_the_benchmark_measures_the_named_quantities(tmp_path: Path) -> None:
     rows: list[Measurement] = []
     values.run(tmp_path, 1, lambda _: None, rows, values.SMALL)
     measured = {row.quantity.strip(): row.value for row in rows}

@@ -45,7 +45,7 @@ def mine(world: World, count: int) -> None:
 
 
 def stored(service: Service) -> int:
-    """How many transfers there are."""
+    """Return the number of transfers."""
     return int(service.query("select count(*) from raw.token_transfers")[0][0])
 
 
@@ -77,7 +77,7 @@ def test_logs_left_out_of_the_tail_come_in_once_it_is_final(
     assert service.good_cycle().corrected_ranges == 0
 
 
-def test_another_provider_reads_what_was_final_already(
+def test_another_provider_reads_already_final_blocks_a_second_time(
     node: AnvilNode, world: World, token: Token, proxy: FaultProxy, make_service: MakeService
 ) -> None:
     opening = node.head() + 1
@@ -97,17 +97,17 @@ def test_another_provider_reads_what_was_final_already(
 
 
 def nothing(logs: list[Any]) -> list[Any]:
-    """Every log left out."""
+    """Omit all logs."""
     return []
 
 
 def halves(logs: list[Any]) -> list[Any]:
-    """A random half of the logs, another one each time."""
+    """Keep a random half of the logs, a different one in each answer."""
     return [log for log in logs if random.getrandbits(1)]
 
 
 @pytest.mark.parametrize("omit", [nothing, halves])
-def test_logs_of_final_blocks_that_the_only_node_left_out_in_its_first_cycle_come_in(
+def test_omitted_logs_of_final_blocks_come_in_from_the_only_node(
     omit: Callable[[list[Any]], list[Any]],
     node: AnvilNode,
     world: World,
@@ -135,7 +135,7 @@ def test_logs_of_final_blocks_that_the_only_node_left_out_in_its_first_cycle_com
     assert proxy.count("eth_getLogs") == 0
 
 
-def test_a_second_provider_that_is_down_stops_nothing_and_is_asked_later(
+def test_a_second_provider_that_is_down_is_retried_later(
     node: AnvilNode, world: World, token: Token, proxy: FaultProxy, make_service: MakeService
 ) -> None:
     opening = node.head() + 1
@@ -265,12 +265,12 @@ def test_a_row_that_a_later_answer_denies_stays(
 
 
 def no_receipts() -> LieFault:
-    """A node that leaves out the receipts of whole blocks: nothing can be recomputed."""
+    """A node that omits the receipts of whole blocks, so that no proof is possible."""
     return LieFault(methods=["eth_getBlockReceipts"], tell=lambda params, receipts: [])
 
 
 @pytest.mark.parametrize("first", ["honest", "lying"])
-def test_without_receipts_two_readings_of_three_decide_and_until_then_nothing_changes(
+def test_without_receipts_two_equal_readings_of_three_decide(
     first: str,
     node: AnvilNode,
     world: World,
@@ -341,7 +341,7 @@ def test_three_readings_that_all_differ_wait_for_one_that_agrees(
 
 
 @pytest.mark.slow
-def test_the_marts_are_those_of_a_service_that_met_no_lie(
+def test_the_marts_equal_those_of_a_service_without_lies(
     node: AnvilNode,
     world: World,
     token: Token,

@@ -1,4 +1,4 @@
-"""Processes that are forked warm: none outlives the test that started it."""
+"""Forked warm processes: none outlives the test that started it."""
 
 import os
 import signal

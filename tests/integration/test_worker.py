@@ -18,7 +18,7 @@ _DAGSTER = Path(sys.executable).with_name("dagster")
 
 @pytest.fixture
 def environment(ready_service: Service, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """The environment of Dagster over a prepared service; this process finds the records by it, too."""
+    """The environment of Dagster over a prepared service; this process also uses it to find the records."""
     own = {
         **ready_service.variables,
         "DAGSTER_HOME": str(CHECKOUT),

@@ -24,7 +24,7 @@ HOLDERS = 300
 # The first day of a month, and the last days of the twelve that follow it.
 BEGIN = date(2025, 3, 1)
 MONTH_ENDS = [date(2025 + (3 + count) // 12, (3 + count) % 12 + 1, 1) - timedelta(days=1) for count in range(12)]
-# Blocks after which the node calls one final.
+# Depth at which blocks are final.
 _DEPTH = 64
 
 
@@ -51,7 +51,7 @@ def _live(world: World, token: Token) -> None:
                 data = call_data(token.contract, function, holder, amount, True)
                 world.submit(world.deployer, token.address, data)
             world.mine(_seconds(end.replace(day=21), 12))
-    # The last month is over, and what happened is final.
+    # The last month is over, and all its blocks are final.
     world.mine(_seconds(MONTH_ENDS[-1] + timedelta(days=1), 1))
     for _ in range(_DEPTH + 1):
         world.mine()
@@ -92,7 +92,7 @@ def _words(client: "TestClient[Any]", path: str) -> list[set[str]]:
 
 
 def _build(service: Service, version: int) -> None:
-    """One more cycle, in the marts and published."""
+    """Run a cycle, build the marts and record a publication."""
     service.good_cycle()
     stores = Stores(service.settings.data_dir)
     run_dbt(stores, *LATER_CYCLE)
@@ -156,9 +156,9 @@ def test_a_month_end_is_confirmed_and_the_nodes(year: Year, end: date) -> None:
     assert answer["unattributed"]["quantityRaw"] == "0"
 
 
-def test_attestations_confirm_what_nothing_else_does(year: Year) -> None:
+def test_attestations_confirm_otherwise_unchecked_rows(year: Year) -> None:
     assert year.words_before == [{"Unchecked"}] * len(MONTH_ENDS)
-    # Behind what changed silently, rows say so; before it none does.
+    # Rows after the silent changes are `Adjusted`; rows before them are not.
     words = _words(year.client, year.path)
     assert (words[0], words[-1]) == ({"Reconciled"}, {"Reconciled", "Adjusted"})
 

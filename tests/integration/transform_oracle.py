@@ -1,4 +1,4 @@
-"""What the marts must say about a made-up network, worked out in plain Python from its raw rows by the definitions."""
+"""Expected marts of a made-up network, computed in plain Python from its raw rows by the definitions."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ Range = tuple[int, int]
 
 
 class Point(NamedTuple):
-    """A balance after a block with a movement or a reading; `adjustment` is what movements do not explain of it."""
+    """A balance after a block with a movement or a reading; `adjustment` is its part not explained by movements."""
 
     block: int
     movement: int
@@ -30,7 +30,7 @@ Points = dict[Range, dict[Pair, list[Point]]]
 
 
 class Shown(NamedTuple):
-    """What is said of a balance at a block."""
+    """A balance at a block, with its reconciliation."""
 
     balance: int
     reconciliation: str
@@ -38,7 +38,7 @@ class Shown(NamedTuple):
 
 
 class Expected(NamedTuple):
-    """The marts' rows, reduced to what identifies and measures them."""
+    """The marts' rows, reduced to their keys and measures."""
 
     balance_changes: set[tuple[int, int, str, str, int, int, int, int, bool, bool, bool, bool, bool, str]]
     supply_changes: set[tuple[int, int, int, int, bool]]
@@ -68,9 +68,10 @@ def rounded_text(value: Fraction) -> str:
 
 
 def concentration(quantities: list[int], supply: int, standing: str) -> tuple[object, ...]:
-    """Top ten, HHI, Gini, Nakamoto with their statuses, by their definitions: with the rest in one hand, and in none.
+    """Return top ten, HHI, Gini and Nakamoto with their statuses, computed for both extreme cases of the rest.
 
-    A rest spread without end adds nobody to the largest and nothing to the squares. Figures that stand are `standing`.
+    Either one unseen holder has the whole rest, or infinitely many share it; the latter adds nothing to the top ten or
+    the squares. Figures that are equal in both cases get the status `standing`.
     """
     rest = supply - sum(quantities)
     cases = [sorted(held, reverse=True) for held in (quantities, [*quantities, *([rest] if rest > 0 else [])])]
@@ -96,16 +97,16 @@ def concentration(quantities: list[int], supply: int, standing: str) -> tuple[ob
 
 
 def is_checked(row: Point, rows: list[Point]) -> bool:
-    """Whether the balance was compared with a reading: not where the opening follows from this very reading."""
+    """Return whether a reading checks the balance; the reading from which the opening is derived does not."""
     first = min((one.block for one in rows if one.is_observed), default=None)
     return row.is_observed and not (row.opened_by == "Derived" and row.block == first and not row.adjustment)
 
 
 def confirming_block(rows: list[Point], block: int, behaviour: str | None) -> int | None:
-    """The reading that confirms the balance of a pair at a block of a covered range.
+    """Return the block of the reading that confirms a pair's balance at a block of a covered range.
 
-    The rest that the block is in runs from one movement or adjustment to the next. What was found with another balance,
-    nobody knows when it changed, leaves open everything between the reading before and that one.
+    The reading must be in the same rest: the blocks from one movement or adjustment to the next. If an adjustment is
+    not located, the blocks between its reading and the one before stay unconfirmed: the time of the change is unknown.
     """
     checked = [row.block for row in rows if is_checked(row, rows)]
     if block in checked:
@@ -123,7 +124,7 @@ def confirming_block(rows: list[Point], block: int, behaviour: str | None) -> in
 
 
 class Oracle:
-    """The definitions, over the rows of one world."""
+    """The definitions, applied to the rows of one world."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -165,7 +166,7 @@ class Oracle:
         return listed
 
     def points(self, subject: Subject) -> Points:
-        """The points of the subject's pairs, in each covered range."""
+        """Return the points of the subject's pairs in each covered range."""
         visible = self.world.visible(subject)
         moves = [move for move in self._movements(subject) if move[0] in visible]
         shown = {pair for _, pair, _ in moves}
@@ -195,13 +196,13 @@ class Oracle:
         return result
 
     def _is_born_inside(self, subject: Subject, token: str, first: int) -> bool:
-        """Whether a range from this block on misses nothing of a token; where nobody knows, the chain's beginning."""
+        """Return whether a range from this block on has all of a token; if its creation is unknown, from block 1 on."""
         return token != NATIVE and first <= self.world.creations.get((subject.tenant, token), 1)
 
     def _balances(
         self, steps: dict[int, list[int]], readings: dict[int, int], first: int, is_born_inside: bool
     ) -> list[Point]:
-        """Forward from the last reading; before the first one from nothing, or backwards from it down to nothing."""
+        """Compute balances forward from readings; before the first one, from zero or backwards from that reading."""
         opening, opened_by = 0, "Creation"
         if first - 1 in readings:
             opened_by = "Observed"
@@ -223,7 +224,7 @@ class Oracle:
                 derived = opening + sum(sum(steps[when]) for when in steps if when <= block)
             balance = readings.get(block, derived)
             known = first - 1 if since is None and opened_by == "Creation" else since
-            # What is nothing does not grow by itself.
+            # A balance of zero does not rebase.
             is_resting = derived != 0 and not any(
                 (first - 1 if since is None else since) < when <= block for when in steps
             )
@@ -265,7 +266,7 @@ class Oracle:
         return self._balances(steps, readings, first, self._is_born_inside(subject, subject.address, first))
 
     def _behaviour(self, points: Mapping[Any, Mapping[Pair, list[Point]]]) -> str | None:
-        """Of the holders that were known more than once in a range: who was found with another balance, and how."""
+        """Return the behaviour by the adjustments of holders with more than one known balance in a range."""
         histories = [rows for pairs in points.values() for rows in pairs.values()]
         read_again = [
             rows
@@ -298,7 +299,10 @@ class Oracle:
         return "Finalized" if self.world.final is not None and block <= self.world.final else "Confirmed"
 
     def behaviours(self, points: dict[int, Points]) -> dict[tuple[int, str], str | None]:
-        """How each token moves for each subject: a wallet's as the tenant's own, or as its wallets' readings say."""
+        """Return the behaviour by (subject, token).
+
+        A wallet's token has the behaviour of the tenant's own token, or else that of all readings of its wallets.
+        """
         result: dict[tuple[int, str], str | None] = {}
         subjects = self.world.subjects
         for key, subject in subjects.items():
@@ -326,7 +330,7 @@ class Oracle:
     def shown(
         self, subject: Subject, points: Points, behaviours: dict[tuple[int, str], str | None], block: int
     ) -> dict[Pair, Shown]:
-        """What is said of the balances of a subject at a block that is covered, zero included."""
+        """Return the balances of a subject at a covered block, including zeros."""
         result: dict[Pair, Shown] = {}
         covered = next(pairs for (first, last), pairs in points.items() if first <= block <= last)
         for pair, rows in covered.items():
@@ -345,7 +349,7 @@ class Oracle:
     def supply_at(
         self, subject: Subject, behaviours: dict[tuple[int, str], str | None], block: int
     ) -> tuple[int | None, str]:
-        """Return the supply of a token at a covered block, and how certain it is."""
+        """Return the supply of a token at a covered block, and its status."""
         covered = next((first, last) for first, last in self.world.covered(subject) if first <= block <= last)
         rows = self._supplies(subject, covered)
         until = [row for row in rows if row.block <= block]
@@ -357,7 +361,7 @@ class Oracle:
         return supply, "Observed" if supply else "ZeroSupply"
 
     def expected(self) -> Expected:
-        """All marts at once."""
+        """Return the expected rows of all marts."""
         result = Expected(set(), set(), set(), {}, set(), set(), set(), set(), {}, {}, {})
         all_points = {key: self.points(subject) for key, subject in self.world.subjects.items()}
         behaviours = self.behaviours(all_points)
@@ -415,7 +419,7 @@ class Oracle:
         return result
 
     def _coverage(self, result: Expected, subject: Subject) -> None:
-        """Block by block, in stretches that views and covered ranges cut; a failure concerns the whole stretch."""
+        """Add coverage by stretches between edges of views and covered ranges; a failure marks the whole stretch."""
         world, visible, views = self.world, self.world.visible(subject), self.world.resolved(subject)
         windows = [view for view in world.views.values() if (view.origin, view.subject) == ("Window", subject.key)]
         begun = [view.first for view in views if view.origin == "Window"]
@@ -482,7 +486,7 @@ class Oracle:
         )
 
     def _is_from_nothing(self, subject: Subject) -> bool:
-        """Whether the newest range begins with the chain or the token, or the supply was read as zero before it."""
+        """Return whether the newest range begins with the chain, with the token or after a supply of zero."""
         first = self.world.covered(subject)[-1][0]
         read = [
             row.quantity

@@ -1,8 +1,8 @@
 """A made-up network and the pipeline's raw rows about it, cycle by cycle: input of the transformation tests.
 
 The network's true balances also change without any transfer (rebasing, fees, silent changes), so that readings
-contradict movements. What a cycle writes follows the pipeline's rules: rows only inside some view, coverage with the
-rows, marks in raw.changes. Nothing here knows how the marts are computed.
+contradict movements. Rows follow the pipeline's rules: they lie inside some view, and each cycle also writes their
+coverage and its marks in raw.changes. The module does not depend on how the marts are computed.
 """
 
 import random
@@ -29,7 +29,7 @@ def address(number: int) -> str:
 
 
 def _map_text(batches: dict[str, int]) -> str:
-    """A map as DuckDB reads it from text."""
+    """Return the text of a map in DuckDB's syntax."""
     return "{" + ", ".join(f"{tenant}={batch}" for tenant, batch in batches.items()) + "}"
 
 
@@ -99,7 +99,7 @@ class Internal(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """A row of raw.balance_observations; `owed_to`: tenants with the batch since which it is owed to them."""
+    """A row of raw.balance_observations; `owed_to` maps each tenant that may see it to the first such batch."""
 
     token: str
     holder: str
@@ -111,7 +111,7 @@ class Reading(NamedTuple):
 
 
 class Supply(NamedTuple):
-    """A row of raw.supply_observations; `owed_to` as of a reading."""
+    """A row of raw.supply_observations; `owed_to` is the same as in `Reading`."""
 
     token: str
     block: int
@@ -135,7 +135,7 @@ class World:
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         self.head = -1
-        # As the node told it in the last cycle that went well.
+        # The head of the last successful cycle.
         self.known_head = -1
         self.final: int | None = None
         self.fork = 0
@@ -149,31 +149,31 @@ class World:
         self.views: dict[tuple[str, int], View] = {}
         # Windows that a reorganisation unresolved.
         self.unresolved: set[tuple[str, int]] = set()
-        # What contracts said of themselves, by tenant for whom it was read.
+        # Contract metadata by (tenant, token): each tenant has its own reading.
         self.metadata: dict[tuple[str, str], tuple[str, str | None, int | None]] = {}
         self.common: dict[str, str] = {}
-        # First blocks of tokens, for the tenants who asked for a history from creation.
+        # Creation blocks by (tenant, token), for tenants that requested the history from creation.
         self.creations: dict[tuple[str, str], int] = {}
         self.transfers: list[Transfer] = []
         self.transactions: list[Transaction] = []
         self.internals: list[Internal] = []
-        # What the provider left out without a word.
+        # Transfers that the provider omitted without an error.
         self.left_out: list[Transfer] = []
         self.readings: list[Reading] = []
         self.supplies: list[Supply] = []
-        # Holders whom no movement may name, of tokens as tracked, with the batch that found them.
+        # Holders that a search found, by (subject, holder), with the batch; they may appear in no movement.
         self.found: dict[tuple[int, str], int] = {}
         self.coverage: list[Coverage] = []
         self.changes: list[tuple[int, int, int, int | None, str]] = []
         self.failures: list[tuple[int, int, int]] = []
         self.forks: list[tuple[int, int]] = []
         self.tokens: list[str] = []
-        # Tokens that keep a part of each transfer, and tokens whose balances all change now and then.
+        # Tokens that charge a fee on each transfer, and tokens that rebase.
         self.charging: set[str] = set()
         self.rebasing: set[str] = set()
         self.holders: list[str] = []
         self.transformed: int | None = None
-        # Whom the pipeline reads for; None: everybody.
+        # Tenants for which the pipeline reads; None: all.
         self.acting: Collection[str] | None = None
 
     # The chain itself
@@ -259,7 +259,7 @@ class World:
         return self.truth[block].get((token, holder), 10**40 if token == NATIVE else 0)
 
     def fork_at(self, ancestor: int) -> None:
-        """Orphan every block after the ancestor, and what was collected from them; windows must be resolved anew."""
+        """Orphan all blocks after the ancestor and delete their rows; mark affected windows as unresolved."""
         self.fork += 1
         self.forks.append((self.batch, ancestor))
         self.head = ancestor
@@ -283,7 +283,7 @@ class World:
             if view.origin == "Window" and (view.first > ancestor or (view.last is not None and view.last >= ancestor))
         }
 
-    # What tenants configure
+    # Tenants' configuration
 
     def add(self, subject: Subject) -> None:
         """Configure a token or wallet."""
@@ -291,7 +291,7 @@ class World:
         self.mark(subject.key, 0, None, "View")
 
     def remove(self, key: int) -> None:
-        """Remove a subject and its views; nothing marks it."""
+        """Remove a subject and its views without a mark."""
         del self.subjects[key]
         self.views = {name: view for name, view in self.views.items() if view.subject != key}
 
@@ -302,12 +302,12 @@ class World:
         self.mark(subject, 0, None, "View")
 
     def request(self, key: int, subject: int, first: int, last: int, native: str = "full") -> None:
-        """Ask for a past range; nothing marks it, as what is covered tells."""
+        """Request a past range; without a mark, because coverage shows the new blocks."""
         mode = native if self.subjects[subject].kind == "wallet" else None
         self.views["History", key] = View("History", key, subject, first, min(last, self.head), mode)
 
     def cancel(self, key: int) -> None:
-        """End a request: what was collected from its first block on stays; nothing marks it."""
+        """Cancel a request without a mark; keep the gapless range collected from its first block on."""
         view = self.views["History", key]
         visible, last = self.visible(self.subjects[view.subject]), view.first - 1
         while last + 1 in visible and last != view.last:
@@ -320,7 +320,7 @@ class World:
     def describe(
         self, token: str, status: str, symbol: str | None, decimals: int | None, tenant: str | None = None
     ) -> None:
-        """Set what the contract says of itself, as read for a tenant or for both."""
+        """Set a contract's metadata as read for one tenant, or for both."""
         for one in ("ten_a", "ten_b") if tenant is None else (tenant,):
             self.metadata[one, token] = (status, symbol, decimals)
             self._mark_contract(token, one)
@@ -330,7 +330,7 @@ class World:
         return self.metadata.get((tenant, token), ("Unknown", None, None))
 
     def create(self, token: str, block: int, tenant: str) -> None:
-        """Tell a tenant when a token came into being."""
+        """Store a token's creation block for a tenant."""
         self.creations[tenant, token] = block
         self._mark_contract(token, tenant)
 
@@ -347,7 +347,7 @@ class World:
         self.final = final
 
     def mark(self, key: int, first: int, last: int | None, reason: str) -> None:
-        """Write a row of raw.changes; of rows that no view of the subject holds there is none."""
+        """Write a row of raw.changes; skip rows outside all views of the subject."""
         rows = set() if last is None else set(range(first, last + 1))
         if reason == "Rows" and not any(
             view.subject == key and rows & self.blocks_of(view) for view in self.views.values()
@@ -357,7 +357,7 @@ class World:
 
     @contextmanager
     def only(self, tenants: Collection[str]) -> Iterator[None]:
-        """Read for these tenants alone, and nothing that others see."""
+        """Read only for these tenants."""
         self.acting = tenants
         yield
         self.acting = None
@@ -365,7 +365,7 @@ class World:
     def _acts(self, subject: Subject) -> bool:
         return self.acting is None or subject.tenant in self.acting
 
-    # What the pipeline collects
+    # The pipeline's collection
 
     def resolved(self, subject: Subject) -> list[View]:
         """The subject's windows that have begun, and its requests."""
@@ -391,25 +391,25 @@ class World:
         return asked & self.collected("wallet", subject.address) & self.collected("native", subject.address)
 
     def visible(self, subject: Subject) -> set[int]:
-        """The blocks in which the tenant sees the subject; where a wallet's transactions were asked for, with them."""
+        """The blocks in which the tenant sees the subject; in full views only with the transactions."""
         asked = {block for view in self.resolved(subject) if view.native != "full" for block in self.blocks_of(view)}
         return asked & self.collected(subject.kind, subject.address) | self.visible_native(subject)
 
     def covered(self, subject: Subject) -> list[tuple[int, int]]:
-        """What the tenant sees, as ranges."""
+        """The visible blocks as (first, last) ranges."""
         visible = self.visible(subject)
         firsts = sorted(block for block in visible if block - 1 not in visible)
         lasts = sorted(block for block in visible if block + 1 not in visible)
         return list(zip(firsts, lasts, strict=True))
 
     def resolve(self) -> None:
-        """Resolve again what a reorganisation unresolved."""
+        """Resolve the windows that a reorganisation left unresolved."""
         for name in sorted(self.unresolved & self.views.keys()):
             self.mark(self.views[name].subject, 0, None, "View")
         self.unresolved.clear()
 
     def collect(self, missing: Set[tuple[str, str, int]] = frozenset(), history: int = 8) -> None:
-        """Collect what windows ask for, and some blocks of each request.
+        """Collect all blocks of windows, and some blocks of each request.
 
         Args:
             missing: (kind, address, block) that the provider fails to give.
@@ -464,7 +464,7 @@ class World:
                     self.mark(subject.key, block, block, "Rows")
 
     def verify(self) -> None:
-        """Read final blocks once more, and add what was left out."""
+        """Read final blocks a second time, and add the omitted transfers."""
         for row in sorted({row for row in self.left_out if self.final is not None and row.block <= self.final}):
             self._add(row)
 
@@ -472,7 +472,7 @@ class World:
         self.transfers.append(transfer._replace(batch=self.batch))
         if transfer not in self.left_out:
             return
-        # Others whose blocks these are have been collected without it.
+        # Other subjects with this block were collected without the transfer.
         self.left_out = [row for row in self.left_out if row != transfer]
         for subject in self.subjects.values():
             concerned = (transfer.token,) if subject.kind == "token" else (transfer.sender, transfer.recipient)
@@ -480,7 +480,7 @@ class World:
                 self.mark(subject.key, max(transfer.block - 2, 1), transfer.block + 2, "Rows")
 
     def read(self, token: str, holder: str, block: int, purpose: str, tenant: str) -> None:
-        """Read a balance for a tenant, or let it have one that is there; sometimes the contract gives no number."""
+        """Read a balance for a tenant, or share an existing reading; 3 % of new readings have no number."""
         for position, row in enumerate(self.readings):
             if row[:3] == (token, holder, block):
                 if tenant in row.owed_to:
@@ -498,7 +498,7 @@ class World:
                 self.mark(subject.key, block, block, "Observation")
 
     def read_supply(self, token: str, block: int, tenant: str) -> None:
-        """Read a total supply for a tenant, as a balance; sometimes the contract gives no number."""
+        """Read a total supply for a tenant, in the same way as a balance."""
         for position, row in enumerate(self.supplies):
             if row[:2] == (token, block):
                 if tenant in row.owed_to:
@@ -513,7 +513,7 @@ class World:
                 self.mark(subject.key, block, block, "Observation")
 
     def observe(self) -> None:
-        """Make the readings of a cycle: most of what is owed, and some that nobody asked for."""
+        """Make a cycle's readings: most of the required ones, and some random ones."""
         for subject in filter(self._acts, list(self.subjects.values())):
             visible, ranges = self.visible(subject), self.covered(subject)
             moved = {
@@ -529,7 +529,7 @@ class World:
             )
             for first, last in ranges:
                 for token, holder in sorted(moved | listed):
-                    # The node has pruned some of the states, and is asked in vain for them.
+                    # The node has pruned some states, so these readings fail.
                     if random.Random(f"{token} {holder} {first}").random() < 0.7 and self.random.random() < 0.8:
                         self.read(token, holder, first - 1, "Anchor", subject.tenant)
                     if last < self.head and self.random.random() < 0.5:
@@ -553,7 +553,7 @@ class World:
             self.read(token, holder, block, "Sample", self.random.choice(sorted(self.acting or {"ten_a", "ten_b"})))
 
     def _find(self, subject: Subject, block: int) -> None:
-        """Find a holder, whether or not something moved."""
+        """Find a random holder, with or without movements."""
         holder = self.random.choice(self.holders)
         self.read(subject.address, holder, block, "Check", subject.tenant)
         self.found.setdefault((subject.key, holder), self.batch)
@@ -565,7 +565,7 @@ class World:
         self.batch += 1
 
     def write(self, warehouse: Path) -> None:
-        """Write everything as the raw schema holds it after the cycle."""
+        """Write all rows of the raw schema as they are after the cycle."""
         time = {block: GENESIS_TIME + timedelta(seconds=12 * block) for block in range(-1, self.head + 100)}
         rows: dict[str, list[dict[str, object]]] = {
             "batches": [{"batch_id": self.batch, "run_id": "run", "started_at": GENESIS_TIME}],

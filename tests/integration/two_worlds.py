@@ -1,7 +1,7 @@
-"""One chain, followed by two services with the same cycles: in one a tenant is alone, in the other it is not.
+"""Two services with the same cycles over one chain: tenant B is alone in the first and has a neighbour in the second.
 
-Clock, ids and secrets are injected: both services see the same time, and what is made of what tenant B did has the same
-id in both. So B is told the same, to the last header, but for what `LEFT_OUT` names.
+Clock, ids and secrets are injected: both services see the same time, and B's objects have the same ids in both. So B
+must get the same answers from both, including all headers; `LEFT_OUT` lists the exceptions.
 """
 
 import csv
@@ -49,15 +49,15 @@ from warehouse.versions import publish
 
 LEFT_OUT: Final = frozenset(
     {
-        # Of one answer alone, and what follows from its body.
+        # Unique to each answer, or derived from its body.
         *("date", "x-request-id", "requestId", "ratelimit", "ratelimit-policy", "content-length"),
-        # When and how fast operations went, and versions were published.
+        # Times and speed of operations, and times of publications.
         *("startedAt", "finishedAt", "updatedAt", "rate", "estimatedEnd", "publishedAt"),
-        # Health of networks and sources: of the installation, whoever uses them.
+        # Health of networks and sources: it belongs to the installation, not to a tenant.
         *("statusSince", "probedAt", "lastPoll"),
     }
 )
-"""What no tenant is told as if alone: headers, lower-case, and fields."""
+"""Headers (in lower case) and fields that may differ between the two services."""
 
 OPERATIONS: Final[Mapping[str, tuple[str, str, dict[str, Any]]]] = {
     operation["operationId"]: (method.upper(), path, operation)
@@ -66,7 +66,7 @@ OPERATIONS: Final[Mapping[str, tuple[str, str, dict[str, Any]]]] = {
 }
 """Method, path and description by operation id."""
 
-# Where the values of an operation's path parameters are listed; what belongs to an object is listed below it.
+# List and field with the values of each path parameter; objects that belong to another one are listed below it.
 _LISTED = {
     "tokenId": ("/v1/tokens", "id"),
     "walletId": ("/v1/wallets", "id"),
@@ -76,7 +76,7 @@ _LISTED = {
 }
 _TABULAR = (media_types.CSV, media_types.NDJSON, media_types.PARQUET)
 _CURSOR = re.compile(r"cursor=[^&>]+")
-# Some days end in the history, some while it goes on.
+# Some days end in the history, others during the test.
 _BLOCK_SECONDS = 3_600
 _ATTESTED = Periods("day", 10_000)
 _SECOND = timedelta(seconds=1)
@@ -85,7 +85,7 @@ Query = Mapping[str, str]
 
 
 class _Clock:
-    """What both services, the exchanges and the reports take for now."""
+    """The current time of both services, the exchanges and the reports."""
 
     def __init__(self) -> None:
         self.now = datetime(2023, 1, 1, tzinfo=UTC)
@@ -99,13 +99,13 @@ class _Clock:
         self.patches = [mock.patch(f"{name}.datetime", Clocked) for name in ("control.clock", "jwt.api_jwt")]
 
     def reach(self, moment: datetime) -> None:
-        """Go on by a second, at least to a moment."""
+        """Advance by a second, or to a moment if that is later."""
         self.now = max(self.now + _SECOND, moment)
 
 
 @contextmanager
 def _chance(step: int, who: int) -> Iterator[None]:
-    """Make ids and secrets of who does what as which step, instead of the clock and chance."""
+    """Derive ids and secrets from the tenant and the step instead of from clock and randomness."""
     text = f"{step:032x}{who:032x}"
     drawn = SimpleNamespace(
         randbits=lambda _: who << 64,
@@ -123,7 +123,7 @@ def _chance(step: int, who: int) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Answer:
-    """What one service answered."""
+    """The answer of one service."""
 
     status: int
     headers: Mapping[str, str]
@@ -131,7 +131,7 @@ class Answer:
 
     @property
     def facts(self) -> tuple[int, Any, Any]:
-        """All of it but for what is left out, and the ETag where that is made of what is."""
+        """The compared parts: all but `LEFT_OUT`, and without the ETag if the body has fields from `LEFT_OUT`."""
         headers, body = (
             _kept({name: _CURSOR.sub("cursor=", text) for name, text in self.headers.items()}),
             _kept(self.body),
@@ -149,7 +149,7 @@ def _kept(answer: Any) -> Any:
 
 
 def _differences(alone: Any, beside: Any, where: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Where two answers differ, and what is there."""
+    """Yield place and both values of each difference between two answers."""
     if isinstance(alone, dict) and isinstance(beside, dict):
         for name in alone.keys() | beside.keys():
             yield from _differences(alone.get(name), beside.get(name), f"{where}/{name}")
@@ -180,10 +180,10 @@ def _read(answer: httpx.Response) -> Answer:
 
 
 class Tenant:
-    """A tenant, and what it does in each service that it is in; the answers of several are compared.
+    """A tenant that makes each request in all of its services, and compares their answers.
 
     Args:
-        refused: operations of which it may be told that it cannot have them.
+        refused: operations that may answer with an error.
     """
 
     def __init__(
@@ -194,9 +194,9 @@ class Tenant:
         self._refused = refused
         self._steps = 1
         self._clients: list[TestClient[Any]] = []
-        # Ids of what was made, by path.
+        # Ids of created objects, by path.
         self.made: defaultdict[str, list[str]] = defaultdict(list)
-        # Operations that were answered, or may be refused.
+        # Operations called so far.
         self.called: set[str] = set()
         for service in services:
             with _chance(0, who):
@@ -215,7 +215,7 @@ class Tenant:
         bearer: str | None = None,
         form: Mapping[str, str] | None = None,
     ) -> Any:
-        """Call an operation with the values of its path's parameters; the body of its answer."""
+        """Call an operation with the values of its path parameters; return the body of its answer."""
         method, template, _ = OPERATIONS[operation_id]
         for value in values:
             template = re.sub(r"\{\w+\}", value, template, count=1)
@@ -231,7 +231,7 @@ class Tenant:
         return answer.body
 
     def get(self, path: str, query: Query, accept: str = media_types.JSON, bearer: str | None = None) -> Answer:
-        """Read."""
+        """Send a GET request."""
         headers = {"Accept": accept} | ({} if bearer is None else {"Authorization": f"Bearer {bearer}"})
         return self._same("GET", path, params=query, headers=headers)
 
@@ -248,7 +248,7 @@ class Tenant:
         self._worlds.differences += [(*asked, *found) for found in _differences(alone, beside)]
 
     def await_version(self, settings: Settings, version: int) -> None:
-        """Wait until what was published is served: an application looks for it several times a second."""
+        """Wait until the applications serve the published version; they check for it several times a second."""
         for client in self._clients:
             state = client.app.state
             while state.settings is settings and state.services.serving.in_force().version != version:
@@ -259,7 +259,7 @@ class Tenant:
             return _read(client.request(method, path, follow_redirects=False, **sent))
 
     def _walk(self, path: str, answers: Sequence[Answer], sent: Mapping[str, Any]) -> None:
-        """Follow the cursors, each of its own service."""
+        """Follow the cursors of all services to the last page."""
         cursors = [answer.body["page"]["nextCursor"] for answer in answers]
         while cursors[0]:
             params = [{**(sent["params"] or {}), "cursor": cursor} for cursor in cursors]
@@ -275,9 +275,9 @@ class Worlds:
     """The chain, the exchanges, and both services.
 
     Attributes:
-        alone: where B is alone.
-        beside: where A is beside it.
-        differences: what B was told otherwise beside A: method, path, query, where in the answer, alone and beside A.
+        alone: the service with B alone.
+        beside: the service with A and B.
+        differences: different answers to B: method, path, query, place in the answer, value alone, value beside A.
     """
 
     def __init__(self, node: AnvilNode, folder: Path, stack: ExitStack) -> None:
@@ -297,7 +297,7 @@ class Worlds:
         for token in self.tokens:
             self.chain.distribute(token, 1_000_000)
         self.traffic(6)
-        # The node calls what is 64 blocks old final.
+        # Blocks are final at a depth of 64.
         for _ in range(70):
             self.chain.mine()
         self.proxy = stack.enter_context(FaultProxy(node.url))
@@ -321,34 +321,34 @@ class Worlds:
 
     @property
     def services(self) -> tuple[PriceService, PriceService]:
-        """Both."""
+        """Both services."""
         return self.beside, self.alone
 
     def moment(self, block: int) -> str:
-        """The time of a block, as the API takes it."""
+        """Return the time of a block in the API's format."""
         return f"{instant(self.node, block):%Y-%m-%dT%H:%M:%SZ}"
 
     def traffic(self, count: int) -> int:
-        """Some blocks of transfers among the wallets; the newest one."""
+        """Mine some blocks of transfers among the wallets; return the newest block."""
         self.chain.transfer_many(count, self.tokens, per_block=3)
         self.chain.submit(*self.chain.wallets[:2], value=10**15)
         return self.chain.mine()
 
     def go_on(self) -> None:
-        """Let the clock go on by a second, at least to the newest block's time."""
+        """Advance the clock by a second, or to the newest block's time if that is later."""
         self.clock.reach(instant(self.node, self.node.head()))
 
     def mint_silently(self, holder: str) -> None:
-        """Give somebody some of a token without an event, with the next block."""
+        """Credit a holder without an event in the next block."""
         self.chain.submit(
             self.chain.deployer, self.hush.address, call_data("TestToken", "mint_silently", holder, 7, False)
         )
 
     def cycle(self, *, fails: Collection[str] = ()) -> None:
-        """A cycle of both, at the same head, with its slices of histories, attestations and discoveries to their end.
+        """Run a cycle of both services at the same head; complete all histories, attestations and discoveries.
 
         Args:
-            fails: what answers nothing meanwhile: `node`, or an exchange.
+            fails: names of failing sources: `node`, or an exchange.
         """
         fault = HttpFault(status=503)
         for name in fails:
@@ -391,11 +391,11 @@ class Worlds:
                 tenant.await_version(settings, version)
 
     def read_everything(self, draw: random.Random, most: int) -> None:
-        """Have B call every operation that reads: of each of its objects, and of one that is not its own.
+        """Have B call every GET operation for each of its objects, and for one of A's.
 
         Args:
-            draw: chooses among the queries of one operation and object.
-            most: so many.
+            draw: source of randomness for the choice of queries.
+            most: random queries per operation and object, besides the plainest one.
         """
         head = self.node.head()
         moments = {block: self.moment(block) for block in range(head - 30, head + 1, 5)}
@@ -410,7 +410,7 @@ class Worlds:
         assert not self.differences, "\n".join(str(one)[:600] for one in self.differences[:200])
 
     def _addresses(self, template: str, operation: dict[str, Any]) -> Iterator[tuple[str, Query, str | None]]:
-        """Path, required query and token of an operation, for each of B's objects."""
+        """Yield path, required query and token of an operation for each of B's objects."""
         if template.startswith("/embed/"):
             report = template.split("/")[3]
             for link in self.links() if report != "index" else [self.link("link_index")]:
@@ -437,10 +437,10 @@ class Worlds:
         yield from paths
 
     def _ids(self, name: str, path: str) -> list[str]:
-        """B's objects that a parameter may name, and one of A's."""
+        """Return a parameter's values: all of B's objects, and one of A's."""
         where, field = _LISTED.get(name, (path.split("/{")[0], "id"))
         own, foreign = (
-            # Not every list names the operations that were made below it.
+            # Some lists do not contain the operations below them.
             [str(row[field]) for row in tenant.get(where, {}).body.get("data", []) if field in row]
             or tenant.made[where]
             for tenant in (self.b, self.a)
@@ -448,7 +448,7 @@ class Worlds:
         return own + [name for name in foreign if name not in own][:1]
 
     def links(self) -> list[tuple[str, str]]:
-        """Report and token of links to each of B's reports whose moments are covered."""
+        """Return report and token of a link to each of B's reports at covered moments."""
         before = {"from": self.moment(self.node.head() - 20)}
         return [
             self.link(operation_id, **query)
@@ -462,7 +462,7 @@ class Worlds:
         ]
 
     def link(self, operation_id: str, **query: str) -> tuple[str, str]:
-        """Report and token of a link."""
+        """Create a link; return its report and token."""
         made = self.b.do(operation_id, query=query)
         return OPERATIONS[operation_id][1].rpartition("/")[2], made["reportUrl"].partition("#t=")[2]
 
@@ -471,7 +471,7 @@ _MARKETS = [("BTC", "USD"), ("ETH", "USD"), ("EUR", "USD")]
 
 
 def _queries(operation: dict[str, Any], moments: Mapping[int, str], wallet: str) -> Iterator[tuple[Query, str]]:
-    """Queries of an operation, and in which form its answer is asked for; the first one is the plainest."""
+    """Yield queries of an operation, each with the media type to request; the plainest one first."""
     schemas = {one["name"]: one["schema"] for one in operation["parameters"] if one["in"] == "query"}
     contents = operation["responses"]["200"]["content"]
     json_or_csv = media_types.JSON if media_types.JSON in contents else media_types.CSV

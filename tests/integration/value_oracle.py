@@ -1,6 +1,6 @@
-"""What values must be, worked out in plain Python from the marts' facts and the prices that tenants entered.
+"""Expected values, computed in plain Python from the marts' facts and the prices that tenants entered.
 
-The facts themselves (activities, balances, supplies, coverage) are held against definitions of their own elsewhere.
+Other tests compare the facts themselves (activities, balances, supplies, coverage) with their definitions.
 """
 
 from collections import defaultdict
@@ -23,7 +23,7 @@ Row = tuple[Any, ...]
 
 
 class Quote(NamedTuple):
-    """The system price at a moment, or why there is none."""
+    """Return the system price at a moment, or the reason for a missing one."""
 
     price: Decimal | None
     status: str
@@ -111,7 +111,7 @@ class ValueOracle:
         return pair if pair is not None and (pair.tenant, pair.priced_in) == (tenant, "USD") else None
 
     def pair_of(self, subject: Subject, token: str) -> tuple[Pair, str] | None:
-        """The pair that prices a token for a subject, and whose idea that was."""
+        """Return the pair that prices a token for a subject, and the origin of the choice."""
         if subject.kind == "token":
             pair = self._usable(self.world.links.get(subject.key), subject.tenant)
             return (pair, "Linked") if pair else None
@@ -137,7 +137,7 @@ class ValueOracle:
         return 18 if token == NATIVE else self.world.contract(subject.tenant, token)[2]
 
     def symbol(self, subject: Subject, token: str) -> str:
-        """What a position without a price is called."""
+        """Return the symbol of a position without a price."""
         known = "ETH" if token == NATIVE else self.world.contract(subject.tenant, token)[1]
         return known or self.world.common.get(token) or token
 
@@ -154,7 +154,7 @@ class ValueOracle:
         return Held(self.symbol(subject, token), value, quote.status)
 
     def total(self, held: Iterable[Held]) -> tuple[Decimal | None, str, bool, list[str]]:
-        """Value of a wallet's positions together: value, status, whether it is complete, what is missing."""
+        """Return the total of positions: value, status, completeness, and symbols of missing positions."""
         positions = list(held)
         missing = sorted(one.symbol for one in positions if one.status != "Priced")
         if len(missing) < len(positions) or not positions:
@@ -203,7 +203,7 @@ class ValueOracle:
         return known[-1] if known else None
 
     def worth(self, subject: Subject, first: int, end: datetime) -> tuple[Decimal | None, str, bool, list[str]]:
-        """What a wallet is worth just before an instant."""
+        """Return the total value of a wallet just before an instant."""
         quantities = {token: self.before(rows, end) for token, rows in self.balances[subject.key, first].items()}
         return self.total(self.hold(subject, token, raw, end - TICK) for token, raw in quantities.items() if raw)
 
@@ -296,7 +296,7 @@ class ValueOracle:
         return found
 
     def wallet_totals(self) -> set[Row]:
-        """Subject, total, status, completeness, missing, the day before's total, change, its status, what it omits."""
+        """Subject, total, status, completeness, missing, total a day before, change, its status, omitted symbols."""
         found = set()
         positions: dict[int, list[Row]] = defaultdict(list)
         for key, token, raw in self._rows("subject_key, token_address, quantity_raw::varchar", "wallet_balances"):
@@ -336,7 +336,7 @@ class ValueOracle:
     def movement(
         self, subject: Subject, now: dict[str, int], first: int, when: datetime
     ) -> tuple[str | None, str, list[str]]:
-        """The change of a wallet's value in a day, its status, and the symbols of what has no value at both moments."""
+        """Return the change of a wallet's value in a day, its status, and symbols without values at both moments."""
         rows = self.balances[subject.key, first].items()
         before = {token: raw for token, changes in rows if (raw := self.before(changes, when - DAY + TICK))}
         totals, omitted, reasons = [Decimal(0), Decimal(0)], [], set()
@@ -362,7 +362,7 @@ class ValueOracle:
         return change(*totals), "Partial" if omitted else "Priced", omitted
 
     def wallet_value_days(self) -> set[Row]:
-        """Subject, range, day, value, status, completeness, missing, whether the holdings are complete."""
+        """Subject, range, day, value, status, completeness, missing, completeness of holdings."""
         found = set()
         for subject in self.world.subjects.values():
             if subject.kind == "wallet":

@@ -1,6 +1,6 @@
 """The made-up network of the transformation tests with blocks six hours apart, and prices that tenants enter by hand.
 
-Every fourth block falls on midnight. Prices come from manual sources, so that one list of them says everything.
+Every fourth block is at midnight. All prices come from manual sources, so one list has all of them.
 """
 
 from collections.abc import Iterable
@@ -39,7 +39,7 @@ class Pair(NamedTuple):
 
 
 class Price(NamedTuple):
-    """A manual price; the key says the order in which they were entered."""
+    """A manual price; keys are in order of entry."""
 
     key: int
     supported_pair: int
@@ -69,7 +69,7 @@ class ValueWorld(World):
         self.price_changes.append((self.batch, pair.key, None))
 
     def remove_pair(self, key: int) -> None:
-        """Remove a pair that nothing is linked to; nothing marks it."""
+        """Remove a pair without links; without a mark."""
         assert key not in self.links.values()
         del self.pairs[key]
 

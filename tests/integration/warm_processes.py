@@ -1,8 +1,8 @@
-"""Processes that begin with everything imported: forked from one server that prepared itself once, in `dbt_warm`.
+"""Processes with all modules imported: forked from one server that is prepared once by `dbt_warm`.
 
-Each is a process of its own with its own environment, files and exit code, as the console command and dbt are. It skips
-the import of Dagster and dbt and the parsing of the project, several seconds of processor time each. One server serves
-all pytest-xdist workers of a run; it starts with the first request and ends with the run.
+Each one has its own environment, files and exit code, like the console command and dbt. It skips the import of Dagster
+and dbt and the parsing of the project, several seconds of processor time each. One server serves all pytest-xdist
+workers of a run; it starts with the first request and ends with the run.
 """
 
 import fcntl
@@ -30,14 +30,14 @@ def run_forked(
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a module's function in a process of its own to its end, like `subprocess.run`.
+    """Run a module's function in a separate process, like `subprocess.run`.
 
     Args:
-        run: ends well by returning, otherwise by SystemExit or another exception.
+        run: returns on success, and raises SystemExit or another exception on failure.
         environment: all variables; default: those of the server.
-        folder: to run in.
+        folder: working directory.
 
-    The process is killed when the caller stops waiting for it.
+    The process is killed if the caller stops waiting for it.
     """
     with tempfile.TemporaryDirectory() as name, _connect() as connection:
         printed = [Path(name) / stream for stream in ("out", "err")]
@@ -53,7 +53,7 @@ def run_forked(
 
 def console_command(*arguments: str) -> None:
     """Run `ledgermart` with these arguments in this process."""
-    # Imported here, as the command is: its consoles keep what the environment says of the terminal.
+    # Imported as late as by the command: its consoles read the terminal's settings from the environment.
     from cli.main import main
 
     main(arguments, prog_name="ledgermart")

@@ -23,7 +23,7 @@ def serve(address: Path, process: int) -> None:
     """Answer requests at the address until the process ends."""
     run_ended = os.pidfd_open(process)
     with socket.socket(socket.AF_UNIX) as listener:
-        # Under its final name only once it listens: the name says that clients may connect.
+        # Rename the socket only once the server listens: clients connect as soon as the name exists.
         listener.bind(f"{address}.new")
         listener.listen(64)
         Path(f"{address}.new").rename(address)

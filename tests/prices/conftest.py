@@ -1,4 +1,4 @@
-"""Sources on loopback, a clock that stands still, and a guard: no test here reaches any other machine."""
+"""Sources on loopback, a stopped clock, and a guard that prevents connections to other machines."""
 
 import ipaddress
 import random

@@ -1,7 +1,7 @@
 """A loopback server that speaks the wire formats of Kraken, Coinbase, Gemini, Binance, Bitstamp and the ECB.
 
-All from one scripted model; what it is told to do wrong, it does wrong on the wire. The forms are those of the
-exchanges' own documents: https://docs.kraken.com/api/, https://docs.cdp.coinbase.com/api-reference/advanced-trade-api/,
+All answers come from one scripted model; requested faults happen on the wire. The formats follow the exchanges' own
+documents: https://docs.kraken.com/api/, https://docs.cdp.coinbase.com/api-reference/advanced-trade-api/,
 https://docs.gemini.com/rest/, https://developers.binance.com/docs/binance-spot-api-docs/, https://www.bitstamp.net/api/.
 """
 
@@ -32,7 +32,7 @@ EMPTY = "empty"
 
 
 class Request(NamedTuple):
-    """One request that came in: `path` behind the exchange's name, `query` with the last value of each name."""
+    """A received request: `path` after the exchange's name, and `query` with the last value of each name."""
 
     source: str
     path: str
@@ -68,15 +68,15 @@ class ExchangeServer(LoopbackServer):
         self._once: defaultdict[str, deque[Reply | str]] = defaultdict(deque)
         self._always: dict[str, Reply | str] = {}
 
-    # What the script says
+    # The script
 
     def set_market(self, market: ScriptedMarket, *exchanges: str) -> None:
-        """List a market, or another version of it, at some exchanges; at all where none is named."""
+        """List or replace a market at some exchanges; default: all."""
         for name in exchanges or EXCHANGES:
             self._markets[name][market.name] = market
 
     def delist(self, name: str, *exchanges: str) -> None:
-        """Let a market vanish."""
+        """Remove a market at some exchanges; default: all."""
         for exchange in exchanges or EXCHANGES:
             del self._markets[exchange][name]
 
@@ -86,18 +86,18 @@ class ExchangeServer(LoopbackServer):
             self._markets[exchange][name] = replace(self._markets[exchange][name], is_active=False)
 
     def next_replies(self, source: str, *replies: Reply | str) -> None:
-        """Answer the next requests to a source with these; `EMPTY` for a success that holds nothing."""
+        """Answer the next requests to a source with these replies; `EMPTY` is a success without content."""
         self._once[source].extend(replies)
 
     def always_reply(self, source: str, reply: Reply | str | None) -> None:
-        """Answer every request to a source so; None: as the script says again."""
+        """Answer every request to a source with this reply; None: from the script again."""
         if reply is None:
             self._always.pop(source, None)
         else:
             self._always[source] = reply
 
     def url_of(self, source: str) -> str:
-        """The address to ask in place of a source's own; `source` is an exchange, or `ecb`."""
+        """Return the address that replaces a source's own; `source` is an exchange, or `ecb`."""
         return f"{self.url}/{source}"
 
     def write_definitions(self, path: Path, sources: Sequence[str] = (*EXCHANGES, "ecb"), **fields: Any) -> Path:
@@ -112,7 +112,7 @@ class ExchangeServer(LoopbackServer):
         path.write_text("\n\n".join(tables) + "\n", encoding="utf-8")
         return path
 
-    # What goes over the wire
+    # Answers on the wire
 
     def answer(self, body: bytes) -> Reply:
         """Refuse POST: prices are asked for by GET."""
@@ -253,7 +253,7 @@ class ExchangeServer(LoopbackServer):
         by_id = {f"{market.base}{market.quote}".lower(): market for market in markets.values()}
         match path.split("/"):
             case ["v1", "symbols"]:
-                # A perpetual, and a market in a currency that nobody has heard of.
+                # The list also has a perpetual, and a market in an unknown currency.
                 return _json([*by_id, "btcgusdperp", "abcxyz"] if by_id else [])
             case ["v1", "pricefeed"]:
                 return _json(
@@ -350,7 +350,7 @@ class ExchangeServer(LoopbackServer):
             case ["transactions", name]:
                 if markets and name not in by_id:
                     return _json({"status": "error", "reason": "Invalid market symbol.", "code": "400.001"}, 404)
-                # Whole seconds, newest first, of the last hour.
+                # Trades of the last hour, in whole seconds, newest first.
                 return _json(
                     [
                         {
@@ -436,7 +436,7 @@ _KRAKEN_CODES = {"BTC": "XXBT", "ETH": "XETH", "USD": "ZUSD", "EUR": "ZEUR", "GB
 
 
 def rate_limited(retry_after: str = "1") -> Reply:
-    """HTTP 429, with the wait that the source asks for."""
+    """Return HTTP 429 with the source's `Retry-After`."""
     return Reply(b'{"message": "Too many requests"}', 429, {"Retry-After": retry_after})
 
 

@@ -1,6 +1,6 @@
-"""What exchanges and a central bank would say: scripted markets, whose prices are a function of time.
+"""Scripted markets of exchanges and a central bank, with prices as a function of time.
 
-In `decimal` alone, so that a test can work out what it expects without any of the service's code.
+The model only uses `decimal`, so that tests compute expected prices without the service's code.
 """
 
 import random
@@ -29,10 +29,10 @@ class ScriptedMarket:
 
     Attributes:
         last: the last trade's price at a time.
-        spread: the best offers are this much below and above it.
-        listed_from: before it there are no candles.
-        traded_at: when the last trade before a moment was; None: there is none that the exchange remembers.
-        quiet: whether there was no trade between two times; exchanges then repeat the last price, or say nothing.
+        spread: distance of the best offers to the last price.
+        listed_from: time before which there are no candles.
+        traded_at: time of the last trade before a moment; None: the exchange has no such trade.
+        quiet: True if there was no trade between two times; exchanges then repeat the last price or skip the candle.
     """
 
     base: str
@@ -52,7 +52,7 @@ class ScriptedMarket:
 
 @dataclass(frozen=True)
 class Candle:
-    """Open, high, low and close of the trades from `start` on, before the end; `volume` zero: there were none."""
+    """Open, high, low and close of the trades from `start` to before the end; `volume` is zero without trades."""
 
     start: datetime
     open: Decimal
@@ -63,7 +63,7 @@ class Candle:
 
 
 def candle(market: ScriptedMarket, start: datetime, step: timedelta, now: datetime) -> Candle:
-    """Return the candle that begins at `start`; of one that is not over, what is known now."""
+    """Return the candle that begins at `start`; an unfinished one has its values so far."""
     last = min(start + step - _MOMENT, now)
     first_price, last_price = market.last(start), market.last(last)
     volume = Decimal(0) if market.quiet(start, start + step) else Decimal("1.5")
@@ -86,7 +86,7 @@ def steady(price: str) -> PriceAt:
 
 
 def wandering(start: str, seed: int, step: timedelta = timedelta(minutes=1), decimals: int = 2) -> PriceAt:
-    """A price that another value has in each step of time, within 5% of `start`, the same whenever it is asked."""
+    """Return a deterministic price function: a new value in each step of time, within 5% of `start`."""
     base, unit = Decimal(start), Decimal(1).scaleb(-decimals)
 
     def at(instant: datetime) -> Decimal:
@@ -109,7 +109,7 @@ def path(points: Mapping[datetime, str]) -> PriceAt:
 
 
 def rates_on(day: date) -> dict[str, Decimal] | None:
-    """Euro reference rates of a day, as the default of the loopback server; none on Saturdays and Sundays."""
+    """Return the default euro reference rates of a day; None on Saturdays and Sundays."""
     if day.weekday() >= 5:
         return None
     ordinal = day.toordinal()

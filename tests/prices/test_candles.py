@@ -1,4 +1,4 @@
-"""History from exchanges: candles against the script, and what is wrong with candles."""
+"""History from exchanges: candles compared with the script, and faulty candles."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -45,7 +45,7 @@ def problems(pages: list[HistoryPage]) -> list[Problem]:
 
 
 def expected(start: datetime, end: datetime, step: timedelta, now: datetime = NOW) -> list[tuple[Any, ...]]:
-    """Every window whose end is after `start`, and neither after `end` nor after now, by the model alone."""
+    """Return the model's prices of all windows that end after `start`, and not after `end` or now."""
     found = []
     window = datetime(start.year, start.month, start.day, tzinfo=UTC) - DAY
     while (window := window + step) <= min(end, now):
@@ -58,7 +58,7 @@ def expected(start: datetime, end: datetime, step: timedelta, now: datetime = NO
     ("name", "granularity"),
     [(name, granularity) for name in EXCHANGES for granularity in STEPS if (name, granularity) != ("gemini", "1d")],
 )
-def test_history_is_the_last_price_of_every_window_that_is_over(
+def test_history_has_the_last_price_of_every_finished_window(
     name: str, granularity: str, open_exchange: OpenExchange, server: ExchangeServer
 ) -> None:
     step = STEPS[granularity]
@@ -88,7 +88,7 @@ def test_the_start_is_excluded_and_the_end_included(name: str, open_exchange: Op
 
 
 @pytest.mark.parametrize("name", ["kraken", "coinbase", "binance", "bitstamp"])
-def test_a_daily_close_does_not_belong_to_the_day_that_led_to_it(
+def test_a_daily_close_does_not_price_its_own_day(
     name: str, server: ExchangeServer, open_exchange: OpenExchange
 ) -> None:
     midnight = datetime(2026, 3, 3, tzinfo=UTC)
@@ -102,7 +102,7 @@ def test_a_daily_close_does_not_belong_to_the_day_that_led_to_it(
 
 
 @every_exchange
-def test_a_window_that_is_not_over_is_never_there(name: str, open_exchange: OpenExchange) -> None:
+def test_an_unfinished_window_is_never_returned(name: str, open_exchange: OpenExchange) -> None:
     hour = NOW.replace(minute=0, second=0, microsecond=0)
     for now, last in (
         (hour - timedelta(microseconds=1), hour - HOUR),
@@ -142,7 +142,7 @@ def test_long_histories_come_in_pages_that_join_and_resume(
 
 
 @pytest.mark.parametrize(("name", "reach"), [("kraken", 720), ("gemini", 1344)])
-def test_what_is_beyond_an_exchange_s_reach_is_absent_and_asked_for(
+def test_windows_before_an_exchanges_reach_are_requested_and_absent(
     name: str, reach: int, server: ExchangeServer, open_exchange: OpenExchange
 ) -> None:
     end = NOW - timedelta(minutes=2)
@@ -194,7 +194,7 @@ def test_an_empty_history_is_empty_and_not_an_error(
     ],
     ids=["reversed", "shuffled", "doubled", "repeated at the end"],
 )
-def test_candles_out_of_order_and_twice_are_put_right(
+def test_candles_out_of_order_and_duplicates_are_corrected(
     name: str,
     edit: Callable[[list[Candle]], list[Candle]],
     server: ExchangeServer,
@@ -204,7 +204,7 @@ def test_candles_out_of_order_and_twice_are_put_right(
     server.edit_candles = edit
     pages = history(open_exchange, name, "1h", start, start + 20 * HOUR)
     if name == "bitstamp" and len(edit([1, 2])) > 2:  # type: ignore[list-item]
-        # It cuts its own answer at the limit: what is left has no price, and none is wrong.
+        # Bitstamp cuts its own answer at the limit: windows may be missing, but no price is wrong.
         assert set(prices(pages)) <= set(expected(start, start + 20 * HOUR, HOUR))
     else:
         assert prices(pages) == expected(start, start + 20 * HOUR, HOUR)
@@ -212,7 +212,7 @@ def test_candles_out_of_order_and_twice_are_put_right(
 
 
 @every_exchange
-def test_a_candle_that_is_there_with_two_prices_is_a_problem(
+def test_a_candle_with_two_different_prices_is_a_problem(
     name: str, server: ExchangeServer, open_exchange: OpenExchange
 ) -> None:
     start = datetime(2026, 3, 3, tzinfo=UTC)
@@ -242,7 +242,7 @@ def test_a_candle_that_is_there_with_two_prices_is_a_problem(
         ({"start": datetime(2027, 1, 1, tzinfo=UTC)}, "in the future"),
     ],
 )
-def test_a_candle_that_is_wrong_is_a_problem_and_the_others_are_there(
+def test_a_wrong_candle_is_a_problem_and_the_others_are_returned(
     name: str, change: dict[str, Any], words: str, server: ExchangeServer, open_exchange: OpenExchange
 ) -> None:
     start = datetime(2026, 3, 3, tzinfo=UTC)

@@ -56,7 +56,7 @@ def test_each_source_opens_its_client(sources: dict[str, PriceSource], tmp_path:
     client = open_price_client(feeds_of(network), network)
     assert type(client) is FeedClient
     client.close()
-    assert server.requests == []  # opening asks nobody
+    assert server.requests == []  # opening sends no request
 
 
 def test_known_markets_spare_the_list(sources: dict[str, PriceSource], server: ExchangeServer) -> None:
@@ -66,7 +66,7 @@ def test_known_markets_spare_the_list(sources: dict[str, PriceSource], server: E
     client.close()
 
 
-def test_what_cannot_be_asked_is_refused_with_its_remedy(sources: dict[str, PriceSource], tmp_path: Path) -> None:
+def test_an_unusable_source_is_refused_with_the_fix(sources: dict[str, PriceSource], tmp_path: Path) -> None:
     (tmp_path / "networks.toml").write_text(NETWORK)
     disabled = load_networks(tmp_path / "networks.toml", {})["local"]
     with pytest.raises(SourceRefused, match=r"src_feeds-local: open: network 'local' is disabled.*set LOCAL_RPC_URL"):
@@ -93,7 +93,7 @@ def test_the_example_of_the_guide_is_a_source(tmp_path: Path) -> None:
     client.close()
 
 
-def test_who_asks_no_exchange_imports_none() -> None:
+def test_ccxt_is_not_imported_without_an_exchange() -> None:
     script = """
 import sys
 import pipelines.definitions, cli.cycle

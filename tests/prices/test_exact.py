@@ -1,4 +1,4 @@
-"""Texts to exact prices, by another road: the digits themselves."""
+"""Conversion of texts to exact prices, compared digit by digit."""
 
 from decimal import Decimal, localcontext
 
@@ -23,7 +23,7 @@ from pipelines.extract.prices.exact import exact_price
         ("1.0000000000000000000000", "1"),
     ],
 )
-def test_a_price_is_what_was_written(text: str, digits: str) -> None:
+def test_a_price_keeps_all_written_digits(text: str, digits: str) -> None:
     with localcontext(prec=5):  # the context must not matter
         price = exact_price(text)
     assert format(price, "f") == digits
@@ -56,6 +56,6 @@ def test_a_price_is_what_was_written(text: str, digits: str) -> None:
         (Decimal(1), "not a number"),
     ],
 )
-def test_what_is_no_exact_price_is_refused(value: object, words: str) -> None:
+def test_an_inexact_price_is_refused(value: object, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         exact_price(value)

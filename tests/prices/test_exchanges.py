@@ -1,4 +1,4 @@
-"""Every exchange through its real ccxt class over a real socket: markets, polls, and what goes wrong with them."""
+"""Every exchange through its real ccxt class over a real socket: markets, polls, and their faults."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -60,7 +60,7 @@ def test_the_market_list_is_every_spot_market(name: str, server: ExchangeServer,
     server.suspend("ETH/EUR")
     listed = open_exchange(name).markets()
     assert {market.market_id: market.is_active for market in listed} == {
-        market_id: market_id != (IDS[name][2]) or name == "gemini"  # whose list does not tell
+        market_id: market_id != (IDS[name][2]) or name == "gemini"  # Gemini's list has no such flag
         for market_id in IDS[name]
     }
     assert [market.market_id for market in listed] == sorted(IDS[name])
@@ -108,7 +108,7 @@ def test_each_exchange_declares_what_its_tickers_hold(sources: dict[str, PriceSo
 
 @pytest.mark.parametrize("name", ["coinbase", "gemini"])
 def test_types_that_are_declared_wrongly_get_no_price(name: str, open_exchange: OpenExchange) -> None:
-    """These two tell no offers in one request: were they declared, they would be problems, and never made up."""
+    """These two exchanges have no offers in their tickers: declared offers become problems, never invented prices."""
     client = open_exchange(name, known(name), price_types=("Ask", "Bid", "Trade"))
     result = client.poll([(IDS[name][0], price_type) for price_type in ("Ask", "Bid", "Trade")])
     assert [price.price_type for price in result.prices] == ["Trade"]
@@ -260,7 +260,7 @@ def test_one_fault_is_tried_again(
         (Reply(b"{}", cut_after=1), "cut off"),
     ],
 )
-def test_faults_that_stay_are_errors(
+def test_permanent_faults_are_errors(
     name: str, fault: Reply, words: str, server: ExchangeServer, open_exchange: OpenExchange
 ) -> None:
     server.always_reply(name, fault)
@@ -280,7 +280,7 @@ def test_an_exchange_that_hangs_is_given_up(name: str, server: ExchangeServer, o
 
 
 @every_exchange
-def test_nobody_there_is_an_error(name: str, server: ExchangeServer, open_exchange: OpenExchange) -> None:
+def test_a_refused_connection_is_an_error(name: str, server: ExchangeServer, open_exchange: OpenExchange) -> None:
     client = open_exchange(name, known(name))
     server.stop()
     with pytest.raises(SourceUnreachable, match="no connection"):
@@ -294,7 +294,7 @@ def test_nobody_there_is_an_error(name: str, server: ExchangeServer, open_exchan
 def test_an_answer_of_another_form_is_no_price(
     name: str, text: str, server: ExchangeServer, open_exchange: OpenExchange
 ) -> None:
-    """Either the whole answer is refused, or each market has a problem; nothing else is raised, and nothing priced."""
+    """Either the whole answer is refused, or each market has a problem; there are no other errors and no prices."""
     server.always_reply(name, Reply(text.encode()))
     try:
         result = open_exchange(name, known(name)).poll(bitcoin_trade(name))
@@ -351,7 +351,7 @@ def test_a_market_that_vanished_leaves_the_others_their_offers(
 
 
 @every_exchange
-def test_what_is_not_listed_open_or_supplied_is_not_asked_for(
+def test_unlisted_closed_and_unsupplied_markets_are_not_requested(
     name: str, server: ExchangeServer, open_exchange: OpenExchange
 ) -> None:
     markets = known(name)
@@ -474,7 +474,9 @@ def test_a_definition_that_does_not_fit_is_refused(
 
 @pytest.mark.parametrize("method", ["fetchTickers", "fetchTrades", "fetchOHLCV"])
 @every_exchange
-def test_ccxt_has_what_is_declared(name: str, method: str, open_exchange: OpenExchange) -> None:
+def test_ccxt_supports_the_declared_methods_and_granularities(
+    name: str, method: str, open_exchange: OpenExchange
+) -> None:
     client = open_exchange(name)
     assert client._exchange.has[method] is True
     assert set(client._source.granularities) <= set(client._exchange.timeframes)
@@ -516,7 +518,7 @@ def test_errors_within_a_success_are_understood(
     assert len(server.requests) == (3 if is_retried else 2)  # once more for all markets where the batch was refused
 
 
-def test_ccxt_asks_nobody_but_the_configured_address(open_exchange: OpenExchange) -> None:
+def test_ccxt_sends_requests_only_to_the_configured_address(open_exchange: OpenExchange) -> None:
     client = open_exchange("kraken", known("kraken"))
     with pytest.raises(SourceRefused, match=r"example\.org"):
         client._exchange.fetch("https://example.org/0/public/Ticker")

@@ -93,7 +93,7 @@ def test_history_is_every_published_day(
     start = published(TODAY - timedelta(days=days))
     (page,) = rates.history("EUR/USD", "Market", "1d", start, NOW)
     expected = []
-    for back in range(days - 1, -1, -1):  # the day at whose publication it starts is before it
+    for back in range(days - 1, -1, -1):  # the start, a day's publication, is excluded
         day = TODAY - timedelta(days=back)
         of_day = rates_on(day)
         if of_day is not None and published(day) <= NOW:
@@ -155,7 +155,7 @@ def test_faults_are_errors(
     client.close()
 
 
-def test_a_fault_that_passes_is_waited_out(late: ReferenceRateClient, server: ExchangeServer) -> None:
+def test_a_temporary_fault_is_waited_out(late: ReferenceRateClient, server: ExchangeServer) -> None:
     server.next_replies("ecb", rate_limited("3"), server_error())
     assert late.poll([("EUR/USD", "Market")]).problems == []
 
@@ -178,7 +178,7 @@ def test_a_document_of_another_form_is_refused(document: bytes, words: str) -> N
         parse_rates(document)
 
 
-def test_a_rate_that_is_no_price_is_a_problem(late: ReferenceRateClient, server: ExchangeServer) -> None:
+def test_an_invalid_rate_is_a_problem(late: ReferenceRateClient, server: ExchangeServer) -> None:
     day = TODAY.isoformat()
     body = f"<Cube><Cube time='{day}'><Cube currency='USD' rate='0'/><Cube currency='GBP' rate='0.8'/></Cube></Cube>"
     server.always_reply("ecb", Reply(body.encode()))

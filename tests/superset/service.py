@@ -42,12 +42,12 @@ def launcher() -> ModuleType:
 
 
 class Superset:
-    """A process of its own; a context manager.
+    """A separate Superset process; a context manager.
 
     Args:
-        world: its data directory and its `superset_url`.
+        world: the world with Superset's data directory and `superset_url`.
         public_url: origin of the API's pages.
-        log: file for what it writes.
+        log: file for its output.
     """
 
     def __init__(self, world: World, public_url: str, log: Path) -> None:
@@ -89,12 +89,12 @@ class Superset:
             self._process.wait(30)
 
     def log(self) -> str:
-        """Return what it wrote."""
+        """Return its output."""
         return self._log.read_text()
 
     @property
     def pid(self) -> int:
-        """Its first process."""
+        """Id of its first process."""
         if self._process is None:
             raise SupersetFailed("Superset is not started")
         return self._process.pid
@@ -111,7 +111,7 @@ class Superset:
             return service_secrets.get(session, service_secrets.SUPERSET_GUEST_KEY).hex()
 
     def provisioned(self, report: str) -> dict[str, Any]:
-        """Return what provisioning told of a report."""
+        """Return the result of provisioning for a report."""
         told: dict[str, Any] = json.loads((self.folder / "provisioned.json").read_text())["dashboards"][report]
         return told
 
@@ -139,7 +139,7 @@ class Superset:
         } | changes
 
     def guest(self, claims: Mapping[str, Any] | str) -> "Guest":
-        """Return somebody with a guest token."""
+        """Return a guest with a token of these claims."""
         token = claims if isinstance(claims, str) else jwt.encode(dict(claims), self.key, algorithm="HS256")
         return Guest(self.url, token)
 
@@ -151,18 +151,18 @@ class Superset:
 
 
 class Guest:
-    """Asks Superset what a page could ask, and more."""
+    """Client of Superset that sends a page's requests, and others."""
 
     def __init__(self, url: str, token: str) -> None:
         self._url = url
         self.headers = {"X-GuestToken": token}
 
     def ask(self, method: str, path: str, body: Any = None) -> httpx.Response:
-        """Send one request, on a connection of its own."""
+        """Send one request on a new connection."""
         return httpx.request(method, f"{self._url}{path}", json=body, headers=self.headers, timeout=PATIENCE_SECONDS)
 
     def dashboard(self, embedded_id: str) -> httpx.Response:
-        """Ask for what an embedded dashboard is."""
+        """Request an embedded dashboard."""
         return self.ask("GET", f"/api/v1/embedded_dashboard/{embedded_id}")
 
     def charts(self, embedded_id: str) -> dict[str, dict[str, Any]]:
@@ -196,7 +196,7 @@ class Guest:
 
 
 def rows_of(answer: httpx.Response) -> list[dict[str, Any]]:
-    """Return the rows of a query that went well."""
+    """Return the rows of a successful query."""
     if answer.status_code != 200:
         raise AssertionError(f"{answer.status_code}: {answer.text[:1000]}")
     rows: list[dict[str, Any]] = answer.json()["result"][0]["data"]

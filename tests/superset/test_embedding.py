@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("superset")
 
 @contextmanager
 def opened(browser: Browser, url: str, theme: str = "light") -> Iterator[tuple[Page, FrameLocator, set[str]]]:
-    """Open a page of the customer's site; gives it, the dashboard in it, and the hosts that were asked."""
+    """Open a page of the customer's site; yield it, the dashboard in it, and the requested hosts."""
     hosts: set[str] = set()
     with browser.new_context(
         viewport={"width": 1400, "height": 2400}, color_scheme="dark" if theme == "dark" else "light"
@@ -53,7 +53,7 @@ def cells_of(dashboard: FrameLocator, chart: str) -> list[list[str]]:
 
 
 def without_tags(text: str) -> str:
-    """What is left of a cell; Superset shows some tags in a name as text, and leaves out scripts."""
+    """Remove tags from a cell; Superset shows some tags in a name as text, and drops scripts."""
     return re.sub("</?[a-z]+>", "", text)
 
 
@@ -62,7 +62,7 @@ def named(name: str | None) -> str:
 
 
 def two_decimals(text: str | None) -> str:
-    """A number as tables show it; numbers that Superset's page cannot hold are in the exact figures alone."""
+    """Format a number as in tables; numbers too large for Superset's page only appear as exact figures."""
     return "N/A" if text is None or abs(float(text)) >= 1e21 else f"{float(text):,.2f}"
 
 
@@ -218,7 +218,7 @@ def test_another_site_cannot_frame_it(browser: Browser, api: Api, portal: Portal
 def test_tokens_are_renewed_until_access_ends(
     browser: Browser, api: Api, portal: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The page asks 5 s before the end; a dashboard that takes longer than this to come up is out of luck.
+    # The page renews its token 5 s before the end, so the dashboard must load sooner.
     monkeypatch.setattr(guest_tokens, "LIFE", timedelta(seconds=60))
     with opened(browser, portal.page("cap-table", tokenId=LUMEN_ID)) as (page, dashboard, _):
         settle(dashboard, "Holders of the token")

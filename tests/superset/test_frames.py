@@ -1,4 +1,4 @@
-"""Who may show Superset's pages in a frame, and what they may load."""
+"""Origins that may frame Superset's pages, and sources from which the pages may load."""
 
 import time
 
@@ -26,7 +26,7 @@ def embedded(superset: Superset, frame: str | None, referer: str | None = None) 
     return httpx.get(address, params={"frame": frame} if frame else {}, headers={"Referer": around} if around else {})
 
 
-def test_those_of_the_grant_may_frame_a_dashboard(superset: Superset) -> None:
+def test_origins_of_the_grant_may_frame_a_dashboard(superset: Superset) -> None:
     ours = superset.world.settings.public_origin
     answer = embedded(superset, superset.frame(ours, SITE))
     assert answer.status_code == 200
@@ -35,7 +35,7 @@ def test_those_of_the_grant_may_frame_a_dashboard(superset: Superset) -> None:
 
 
 @pytest.mark.parametrize("grant", ["none", "expired", "forged", "a guest's", "twice", "unsigned"])
-def test_without_a_grant_nobody_may(superset: Superset, grant: str) -> None:
+def test_without_a_valid_grant_framing_is_refused(superset: Superset, grant: str) -> None:
     claims = {"aud": FRAME_AUDIENCE, "origins": [SITE], "exp": int(time.time()) + 60}
     frames = {
         "none": None,

@@ -1,6 +1,6 @@
-"""What a guest of Superset can get by asking for more than its page does: no row of another tenant, whatever it tries.
+"""Isolation of Superset's guests: requests beyond their page never return rows of another tenant.
 
-Both tenants have a token with the same holders; addresses of the other one's begin with `MARK`.
+Both tenants have a token with the same holders, but the other tenant's addresses begin with `MARK`.
 """
 
 import time
@@ -57,7 +57,7 @@ def test_the_other_tenant_sees_its_own(world: World, superset: Superset, chart: 
 
 
 def test_the_token_narrows_the_tenant(superset: Superset, world: World, guest: Guest, chart: Chart) -> None:
-    """The tenant has more tokens than the one whose report is open."""
+    """The tenant has several tokens; the guest's report is about one of them."""
     wide = superset.claims(world.tenant_id, rls_rules=[{"clause": f"tenant_id = '{world.tenant_id}'"}])
     keys = {row["subject_key"] for row in rows_of(superset.guest(wide).query(chart("Total supply"), ["subject_key"]))}
     assert len(keys) > 1
@@ -66,7 +66,7 @@ def test_the_token_narrows_the_tenant(superset: Superset, world: World, guest: G
 
 
 @pytest.mark.parametrize("where", ["1=1) OR (1=1", "1=1 OR 1=1", "tenant_id like 'ten_%' or true", "1=1 -- ", "1=1 /*"])
-def test_a_condition_of_its_own_opens_nothing(world: World, guest: Guest, chart: Chart, where: str) -> None:
+def test_an_extra_condition_returns_no_foreign_rows(world: World, guest: Guest, chart: Chart, where: str) -> None:
     answer = guest.query(chart(HOLDERS), COLUMNS, extras={"where": where})
     assert_nothing_foreign(world, answer)
     having = guest.query(chart(HOLDERS), [], metrics=[metric("count(*)")], extras={"having": where})
@@ -101,7 +101,7 @@ def test_no_further_table_can_be_read(world: World, guest: Guest, chart: Chart, 
     assert_nothing_foreign(world, answer)
 
 
-def test_asking_for_another_tenant_finds_nobody(world: World, guest: Guest, chart: Chart) -> None:
+def test_filtering_for_another_tenant_returns_no_rows(world: World, guest: Guest, chart: Chart) -> None:
     wanted = [{"col": "tenant_id", "op": "==", "val": world.foreign_tenant_id}]
     assert rows_of(guest.query(chart(HOLDERS), COLUMNS, filters=wanted)) == []
 
@@ -110,7 +110,7 @@ def test_asking_for_another_tenant_finds_nobody(world: World, guest: Guest, char
     "sql",
     ["count(*)", "count(distinct tenant_id)", "max(holder_address)", "min(tenant_id)", "count(*) over ()"],
 )
-def test_other_figures_are_of_its_own_rows(world: World, guest: Guest, chart: Chart, sql: str) -> None:
+def test_other_metrics_are_computed_from_own_rows(world: World, guest: Guest, chart: Chart, sql: str) -> None:
     answer = guest.query(chart(HOLDERS), [], metrics=[metric(sql)])
     assert_nothing_foreign(world, answer)
     if answer.status_code == 200:
@@ -147,7 +147,9 @@ def test_a_query_needs_a_chart_of_the_dashboard(guest: Guest, chart: Chart, supe
 
 @pytest.mark.parametrize("kind", ["samples", "drill_detail", "results", "query", "columns", "timegrains"])
 @pytest.mark.parametrize("form", ["json", "csv", "xlsx"])
-def test_other_results_have_nothing_foreign(world: World, guest: Guest, chart: Chart, kind: str, form: str) -> None:
+def test_other_result_types_have_no_foreign_rows(
+    world: World, guest: Guest, chart: Chart, kind: str, form: str
+) -> None:
     answer = guest.query(chart(HOLDERS), COLUMNS, result_type=kind, result_format=form)
     assert_nothing_foreign(world, answer)
 
@@ -206,7 +208,7 @@ def test_without_rules_a_guest_is_still_its_tenant(world: World, superset: Super
     assert {row["tenant_id"] for row in rows_of(answer)} == {world.tenant_id}
 
 
-def test_a_rule_for_no_dataset_is_no_opening(world: World, superset: Superset, chart: Chart) -> None:
+def test_a_rule_for_an_unknown_dataset_opens_nothing(world: World, superset: Superset, chart: Chart) -> None:
     claims = superset.claims(
         world.tenant_id, rls_rules=[{"dataset": 9999, "clause": "1 = 1"}, {"clause": "1=1 or 1=1"}]
     )
@@ -236,13 +238,13 @@ def test_rules_of_another_tenant_leave_nothing(world: World, superset: Superset,
         ["ten_01m805847w6dg31ahdpv83madw"],
     ],
 )
-def test_a_user_that_is_no_tenant_is_nobody(world: World, superset: Superset, chart: Chart, name: Any) -> None:
+def test_a_username_that_is_no_tenant_gets_401(world: World, superset: Superset, chart: Chart, name: Any) -> None:
     for rules in ([], [{"clause": "1=1"}]):
         claims = superset.claims(world.tenant_id, user={"username": name}, rls_rules=rules)
         assert superset.guest(claims).query(chart(HOLDERS), COLUMNS).status_code == 401
 
 
-def test_a_user_without_a_name_is_nobody(world: World, superset: Superset, chart: Chart) -> None:
+def test_a_user_without_a_name_gets_401(world: World, superset: Superset, chart: Chart) -> None:
     for user in ({}, None, "ten_01m805847w6dg31ahdpv83madw"):
         claims = superset.claims(world.tenant_id, user=user, rls_rules=[])
         assert superset.guest(claims).query(chart(HOLDERS), COLUMNS).status_code == 401
@@ -273,7 +275,7 @@ def test_without_a_token_there_is_nothing(world: World, superset: Superset, char
 
 
 def test_tenants_in_turn_see_their_own_each_time(world: World, superset: Superset, chart: Chart) -> None:
-    """Whatever is kept between requests is kept by tenant."""
+    """Caches between requests are separate for each tenant."""
     for tenant, is_other in ((world.tenant_id, False), (world.foreign_tenant_id, True)) * 2:
         rows = rows_of(superset.guest(superset.claims(tenant)).query(chart(HOLDERS), COLUMNS))
         assert len(rows) == holders()

@@ -1,4 +1,4 @@
-"""What provisioning makes: every dataset cut to the guest's tenant, guests who may nothing else, and the same again."""
+"""Provisioning: row rules of all datasets, minimal permissions of guests, and repetition without changes."""
 
 import sqlite3
 from contextlib import closing
@@ -52,13 +52,13 @@ def test_every_dataset_has_the_rule_of_the_tenant(superset: Superset) -> None:
     assert sorted(ruled) == sorted((key, CLAUSE, "Regular", "Ledgermart guest") for key, _ in datasets)
 
 
-def test_every_dataset_says_whose_rows_they_are(superset: Superset) -> None:
-    """The rules name these two columns; a dataset without them would fail, not leak, but show nothing either."""
+def test_every_dataset_has_columns_for_tenant_and_subject(superset: Superset) -> None:
+    """The rules use these two columns; queries of a dataset without them would fail, without leaking rows."""
     for each in assets("datasets"):
         assert {"tenant_id", "subject_key"} <= {column["column_name"] for column in each["columns"]}
 
 
-def test_guests_may_nothing_but_look_at_a_dashboard(superset: Superset) -> None:
+def test_guests_may_only_view_a_dashboard(superset: Superset) -> None:
     permissions = ask(
         superset,
         "select p.name, v.name, r.name from ab_permission_view_role pr join ab_role r on pr.role_id = r.id "
@@ -77,7 +77,7 @@ def test_guests_may_nothing_but_look_at_a_dashboard(superset: Superset) -> None:
     assert not {"Database", "Dataset", "SQLLab", "SavedQuery", "Query"} & {view for _, view, _ in permissions}
 
 
-def test_nobody_can_sign_in(superset: Superset) -> None:
+def test_there_are_no_users_to_sign_in(superset: Superset) -> None:
     assert ask(superset, "select username from ab_user") == []
 
 
@@ -111,7 +111,7 @@ def test_provisioning_again_changes_nothing(superset: Superset, world: World) ->
     assert (superset.folder / "provisioned.json").read_text() == told
 
 
-def test_two_do_not_provision_at_once(superset: Superset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_provisioning_is_refused(superset: Superset, monkeypatch: pytest.MonkeyPatch) -> None:
     run = launcher()
     with run._lock(superset.folder):
         with pytest.raises(run.NotReadyError, match="another process"), run._lock(superset.folder):

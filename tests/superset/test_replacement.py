@@ -56,7 +56,7 @@ def test_a_version_is_replaced_under_load(superset: Superset, world: World) -> N
 
 
 def _replace(source: Path, current: Path, subject_key: int, count: int) -> None:
-    """Make a version in which two columns say the same, and give it the stable name."""
+    """Make a version with two equal columns, and publish it under the stable name."""
     made = current.with_name(f"made-{count}.duckdb")
     shutil.copyfile(source, made)
     with duckdb.connect(str(made)) as connection:

@@ -1,4 +1,4 @@
-"""Two tenants with the same market, told apart by their holders: those of the other one begin with `MARK`."""
+"""Two tenants with the same market; the addresses of the other tenant's holders begin with `MARK`."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -128,7 +128,7 @@ def _with_approximations(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _add_other(rows: Rows, world: World) -> None:
-    """Give the other tenant a copy of token and wallet under its own ids, with addresses of its own."""
+    """Give the other tenant a copy of token and wallet with other ids and addresses."""
     keys = {
         world.subject_keys[LUMEN_ID]: world.subject_keys[FOREIGN_TOKEN_ID],
         world.subject_keys[TREASURY_ID]: world.subject_keys[FOREIGN_WALLET_ID],

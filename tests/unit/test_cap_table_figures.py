@@ -12,7 +12,7 @@ UNKNOWN = (None, "HoldersUnknown")
 @pytest.mark.parametrize(
     ("balances", "supply", "status", "opens_without_holders", "expected"),
     [
-        # 100 of 1,000 are unattributed: the HHI is 3,500 to 3,600, and two holders have the majority either way.
+        # 100 of 1,000 are unattributed: the HHI is 3,500 to 3,600, and two holders have the majority in any case.
         ("300 500 100", 1000, "Observed", False, ("HoldersUnknown", 100, "10", "Observed")),
         ("", 0, "ZeroSupply", False, ("HoldersUnknown", 0, None, "ZeroSupply")),
         ("", None, "Unknown", False, ("HoldersUnknown", None, None, "Unknown")),
@@ -23,7 +23,7 @@ UNKNOWN = (None, "HoldersUnknown")
         ("", 0, "Unconfirmed", True, ("HoldersUnknown", 0, None, "Unconfirmed")),
     ],
 )
-def test_unattributed_supply_and_whether_all_holders_are_known(
+def test_unattributed_supply_and_completeness_of_holders(
     balances: str,
     supply: int | None,
     status: SupplyStatus,
@@ -56,7 +56,7 @@ def test_unattributed_supply_and_whether_all_holders_are_known(
         ("101", 100, "Unconfirmed", ("101", "Unconfirmed"), UNKNOWN, UNKNOWN, UNKNOWN),
     ],
 )
-def test_concentration_is_given_where_it_does_not_depend_on_the_rest(
+def test_concentration_is_given_if_independent_of_unattributed_supply(
     balances: str, supply: int, status: SupplyStatus, top10: Any, hhi: Any, gini: Any, nakamoto: Any
 ) -> None:
     found = summarize(parse_balances(balances), supply, status, opens_without_holders=True).concentration

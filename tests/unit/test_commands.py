@@ -1,4 +1,4 @@
-"""What every command has in common: words for people, and one JSON object for programs."""
+"""Rules of every command: help for people, and one JSON object for programs."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ import pytest
 
 from cli.main import main
 
-# They run until stopped, or print nothing but JSON.
+# They run until stopped, or print only JSON.
 _WITHOUT_JSON = {"up", "api", "openapi"}
 
 
@@ -22,7 +22,7 @@ def _commands(group: click.Group, prefix: str = "") -> Iterator[tuple[str, click
 _ALL = dict(_commands(main))
 
 
-def test_the_commands_are_known() -> None:
+def test_list_of_commands_is_complete() -> None:
     known = {"init", "key create", "key list", "key revoke", "cycle", "backfill", "status", "export", "report"}
     known |= {"network reset", "doctor", "backup", "restore", "sandbox", "sandbox list", "sandbox remove"}
     known |= {"tenant quotas"}
@@ -30,7 +30,7 @@ def test_the_commands_are_known() -> None:
 
 
 @pytest.mark.parametrize("name", _ALL)
-def test_a_command_says_what_it_does_and_has_json(name: str) -> None:
+def test_every_command_and_option_has_help_and_json_output(name: str) -> None:
     command = _ALL[name]
     assert command.help
     options = {option: parameter for parameter in command.params for option in parameter.opts}

@@ -1,4 +1,4 @@
-"""Concentration figures of the past against their definitions, and that each holds however the rest is spread."""
+"""Past concentration figures: they equal their definitions, and hold for every split of unattributed supply."""
 
 from dataclasses import astuple
 from random import Random
@@ -23,13 +23,13 @@ def test_figures_equal_their_definitions() -> None:
         found = astuple(concentrate(balances, supply, is_confirmed=standing == "Observed"))
         assert found == concentration(balances, supply, standing), (balances, supply)
         statuses |= {(place, status) for place, status in enumerate(found) if place % 2}
-    # Every figure was seen with each of its statuses.
+    # Every figure occurred with each of its statuses.
     unknown = {(place, "HoldersUnknown") for place in (3, 5, 7)}
     standing_ones = {(place, status) for place in (1, 3, 5, 7) for status in ("Observed", "Unconfirmed")}
     assert statuses == standing_ones | {(1, "LowerBound")} | unknown
 
 
-def test_a_figure_that_stands_is_that_of_every_split_of_the_rest() -> None:
+def test_observed_figure_is_equal_for_every_split_of_the_rest() -> None:
     random = Random(12)
     seen = 0
     for _ in range(2000):
@@ -48,19 +48,19 @@ def test_a_figure_that_stands_is_that_of_every_split_of_the_rest() -> None:
     assert seen > 1000
 
 
-def test_a_gini_that_is_the_same_at_both_ends_still_differs_between_them() -> None:
-    """Of 1, 1 and a rest of 4 it is 1/3 with the rest in one hand, and spread without end; in two hands it is 1/6."""
+def test_gini_equal_in_both_extreme_cases_may_differ_in_between() -> None:
+    """With 1, 1 and a rest of 4 it is 1/3 if one holder or infinitely many own the rest, and 1/6 if two do."""
     assert concentrate([4, 1, 1], 6).gini == "0.333333333333"
     assert concentrate([2, 2, 1, 1], 6).gini == "0.166666666667"
     assert concentrate([1, 1], 6).gini is None
 
 
 @pytest.mark.parametrize(("supply", "status"), [(None, "Unknown"), (0, "ZeroSupply")])
-def test_without_a_supply_there_are_no_figures(supply: int | None, status: str) -> None:
+def test_figures_are_null_without_a_supply(supply: int | None, status: str) -> None:
     assert astuple(concentrate([], supply)) == (None, status) * 4
 
 
-def test_a_rest_below_the_last_digit_changes_nothing_of_the_squares() -> None:
+def test_rest_below_the_last_digit_does_not_change_the_hhi() -> None:
     found = concentrate([10**18, 10**18, 10**18], 3 * 10**18 + 1)
     assert (found.hhi, found.hhi_status) == ("3333.333333333333", "Observed")
     assert (found.top10_status, found.top10) == ("Observed", "100")

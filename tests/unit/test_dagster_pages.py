@@ -1,4 +1,4 @@
-"""Dagster's pages refuse requests that a page of another site can make a browser send."""
+"""Dagster's pages refuse requests that another site can make a browser send."""
 
 import asyncio
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ class Browser:
         self._app = app
 
     def request(self, method: str, url: str, **options: Any) -> httpx.Response:
-        """Send one request; a path alone goes to the address of the pages."""
+        """Send one request; a path without a host goes to the address of the pages."""
 
         async def answer() -> httpx.Response:
             transport = httpx.ASGITransport(self._app)
@@ -40,7 +40,7 @@ class Browser:
         return asyncio.run(answer())
 
     def opens_socket(self, **headers: str) -> bool:
-        """Open GraphQL's web socket; return whether it was accepted."""
+        """Open GraphQL's WebSocket; return whether it was accepted."""
         sent: list[Message] = []
         named = {"host": "127.0.0.1:3000", **headers}
         scope: Scope = {
@@ -66,7 +66,7 @@ class Browser:
 
 @pytest.fixture(scope="module")
 def pages(is_read_only: bool, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """The pages, over records of their own."""
+    """The pages with separate records."""
     with (
         dg.DagsterInstance.local_temp(str(tmp_path_factory.mktemp("dagster"))) as instance,
         WorkspaceProcessContext(instance, EmptyWorkspaceTarget(), read_only=is_read_only) as context,
@@ -74,7 +74,7 @@ def pages(is_read_only: bool, tmp_path_factory: pytest.TempPathFactory) -> Itera
         yield Browser(DagsterPages(context).create_asgi_app())
 
 
-def test_the_pages_of_this_machine_work_through_a_tunnel_too(pages: Browser) -> None:
+def test_pages_work_locally_and_through_a_tunnel(pages: Browser) -> None:
     for url in ("http://127.0.0.1:3000", "http://localhost:9999"):
         assert pages.request("GET", f"{url}/runs").status_code == 200
         answer = pages.request("POST", f"{url}/graphql", json={"query": "{ __typename }"}, headers={"origin": url})
@@ -89,7 +89,7 @@ def test_a_foreign_host_is_refused(pages: Browser, host: str) -> None:
     assert not pages.opens_socket(host=host)
 
 
-def test_graphql_is_not_answered_by_get(pages: Browser) -> None:
+def test_graphql_refuses_get(pages: Browser) -> None:
     for headers in ({}, {"accept": "text/html"}):
         answer = pages.request("GET", "/graphql", params=_STOP, headers=headers)
         assert (answer.status_code, answer.headers["allow"]) == (405, "POST")

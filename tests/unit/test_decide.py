@@ -1,4 +1,4 @@
-"""When a cycle begins, and when one over new blocks alone."""
+"""Start of cycles: full ones, and short ones over new blocks only."""
 
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -24,13 +24,13 @@ _PROGRESS = Progress(
     1, "a run", 7, "2026-01-01T00:00:00Z", {"one": _NETWORK}, {"a source": _SOURCE}, False, False, False
 )
 
-# Of their definitions only whether they are enabled matters here.
+# Only `is_enabled` of their definitions matters here.
 _NETWORKS = cast(Any, {name: SimpleNamespace(is_enabled=True) for name in ("one", "two", "bad", "worse")})
 _NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 class Scene:
-    """Decisions over things as a test sets them."""
+    """Decisions for a state set by a test."""
 
     def __init__(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.settings = load_settings(
@@ -54,30 +54,30 @@ class Scene:
         monkeypatch.setattr(decisions, "utc_now", lambda: _NOON + timedelta(minutes=4, seconds=59))
 
     def look(self, *, after: float = _CYCLE_SECONDS, **progress: Any) -> Cycle | None:
-        """Look again some seconds later, when the last cycle left this behind."""
+        """Decide again some seconds later, with this state left by the last cycle."""
         self.now += after
         self.progress = msgspec.structs.replace(self.progress, **progress)
         store = SimpleNamespace(read=nullcontext)
-        # As the sensor keeps it.
+        # As the sensor stores it.
         self.memory = msgspec.json.decode(msgspec.json.encode(self.memory), type=Memory)
         return decide(self.settings, cast(Any, store), _NETWORKS, cast(Any, None), self.memory, self.now)
 
     def end(self, **progress: Any) -> None:
-        """The cycle that has begun ends."""
+        """End the running cycle."""
         self.progress = msgspec.structs.replace(self.progress, batch_id=self.progress.batch_id + 1, **progress)
 
 
 @pytest.fixture
 def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
-    """One cycle has begun, which published nothing."""
+    """One cycle has run, without a publication."""
     made = Scene(tmp_path, monkeypatch)
-    # What was published before it cannot be known.
+    # Earlier publications are unknown, so the first cycle is a full one.
     assert made.look() == Cycle(["one"])
     made.end()
     return made
 
 
-def test_new_blocks_alone_begin_a_short_cycle(scene: Scene) -> None:
+def test_new_blocks_alone_start_a_short_cycle(scene: Scene) -> None:
     assert scene.look(after=_CYCLE_SECONDS - 1) is None
     assert scene.look(after=1) == Cycle(["one"], is_short=True)
     scene.due = []
@@ -85,18 +85,18 @@ def test_new_blocks_alone_begin_a_short_cycle(scene: Scene) -> None:
     assert scene.look() is None
 
 
-def test_what_a_short_cycle_found_is_built_at_once_and_once(scene: Scene) -> None:
+def test_rows_of_a_short_cycle_are_built_at_once_and_only_once(scene: Scene) -> None:
     assert scene.look() == Cycle(["one"], is_short=True)
     scene.end(is_behind=True)
     scene.due = []
     assert scene.look(after=1) == Cycle([])
-    # It failed.
+    # The build failed.
     scene.end()
     assert scene.look(after=1) is None
     assert scene.look() == Cycle([])
 
 
-def test_after_a_cycle_that_published_the_next_is_whole(scene: Scene) -> None:
+def test_cycle_after_a_publication_is_a_full_one(scene: Scene) -> None:
     scene.published = replace(scene.published, version=2)
     assert scene.look() == Cycle(["one"])
     scene.end()
@@ -113,7 +113,7 @@ def history_that_may_go_on_again(scene: Scene) -> None:
     scene.progress = msgspec.structs.replace(scene.progress, networks={"one": network})
 
 
-def test_history_that_waits_for_another_day_is_no_reason_for_a_whole_cycle(scene: Scene) -> None:
+def test_history_waiting_for_budget_does_not_cause_a_full_cycle(scene: Scene) -> None:
     tomorrow = _NOON + timedelta(days=1)
     network = msgspec.structs.replace(_NETWORK, has_unfinished_history=True, waits_until=tomorrow)
     scene.progress = msgspec.structs.replace(scene.progress, networks={"one": network})
@@ -153,17 +153,17 @@ def old_version(scene: Scene) -> None:
         old_version,
     ],
 )
-def test_all_else_that_waits_is_taken_with_them(scene: Scene, arrange: Any) -> None:
+def test_other_pending_work_makes_the_cycle_a_full_one(scene: Scene, arrange: Any) -> None:
     arrange(scene)
     assert scene.look() == Cycle(["one"])
 
 
 def failing(name: str) -> NetworkProgress:
-    """A network that failed in the last cycle."""
+    """Return a network that failed in the last cycle."""
     return msgspec.structs.replace(_NETWORK, status="Unreachable", failures_in_a_row=2, error=f"{name}: no answer")
 
 
-def test_networks_that_failed_have_a_cycle_of_their_own_after_the_others(scene: Scene) -> None:
+def test_failed_networks_get_a_separate_cycle_after_the_others(scene: Scene) -> None:
     """The publication of the healthy ones must not wait for the budget of a failing one."""
     networks = {"bad": failing("bad"), "one": _NETWORK, "worse": failing("worse")}
     scene.due = ["one", "bad", "worse"]
@@ -177,7 +177,7 @@ def test_networks_that_failed_have_a_cycle_of_their_own_after_the_others(scene: 
     assert scene.look() == Cycle(["bad"], is_short=True)
 
 
-def test_found_rows_are_built_before_networks_that_failed_are_retried(scene: Scene) -> None:
+def test_found_rows_are_built_before_failed_networks_are_retried(scene: Scene) -> None:
     scene.due = ["one", "bad"]
     assert scene.look(networks={"bad": failing("bad"), "one": _NETWORK}) == Cycle(["one"], is_short=True)
     scene.end(is_behind=True)
@@ -187,7 +187,7 @@ def test_found_rows_are_built_before_networks_that_failed_are_retried(scene: Sce
     assert scene.look(after=1) == Cycle(["bad"], is_short=True)
 
 
-def test_networks_that_failed_get_a_cycle_despite_endless_other_work(scene: Scene) -> None:
+def test_failed_networks_get_a_cycle_despite_endless_other_work(scene: Scene) -> None:
     scene.due = ["one", "bad"]
     begun = [
         scene.look(networks={"bad": failing("bad"), "one": _NETWORK}, has_unfinished_discoveries=True) for _ in range(4)
@@ -195,7 +195,7 @@ def test_networks_that_failed_get_a_cycle_despite_endless_other_work(scene: Scen
     assert [cycle.networks for cycle in begun if cycle is not None] == [["one"], ["bad"], ["one"], ["bad"]]
 
 
-def test_networks_that_are_gone_are_not_retried(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_removed_networks_are_not_retried(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     scene.due = ["one", "bad", "worse"]
     networks = {"bad": failing("bad"), "one": _NETWORK, "worse": failing("worse")}
     assert scene.look(networks=networks) == Cycle(["one"], is_short=True)

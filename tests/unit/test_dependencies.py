@@ -1,4 +1,4 @@
-"""What the product imports, and what it declares."""
+"""Imported and declared distributions of the product."""
 
 import ast
 import re
@@ -9,7 +9,7 @@ from importlib.metadata import packages_distributions
 from control.settings import CHECKOUT
 
 PACKAGES = ("api", "cli", "control", "figures", "ledgermart", "pipelines", "warehouse")
-# Used without an import: by their commands, by dbt's and SQLAlchemy's own look-up of adapters and drivers.
+# Used without an import: commands, adapters loaded by dbt, drivers loaded by SQLAlchemy.
 NOT_IMPORTED = {"dbt-core", "dbt-duckdb", "psycopg"}
 
 
@@ -18,7 +18,7 @@ def normal(name: str) -> str:
 
 
 def imported() -> set[str]:
-    """Distributions of the modules that product modules import."""
+    """Return the distributions of the modules that product modules import."""
     modules = set()
     for package in PACKAGES:
         for file in (CHECKOUT / package).rglob("*.py"):
@@ -31,7 +31,7 @@ def imported() -> set[str]:
     return {normal(known[module][0]) for module in modules - set(PACKAGES) - set(sys.stdlib_module_names)}
 
 
-def test_what_is_imported_is_declared_and_what_is_declared_is_used() -> None:
+def test_declared_dependencies_equal_the_imported_ones() -> None:
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
     declared = {normal(re.split(r"[\[<>=~ ]", dependency)[0]) for dependency in project["dependencies"]}
     assert declared - NOT_IMPORTED == imported() - NOT_IMPORTED

@@ -1,4 +1,4 @@
-"""A disk without room is recognised in the errors of every library, and is one sentence."""
+"""A full disk is recognised in the errors of every library and reported in one sentence."""
 
 import errno
 import shutil
@@ -26,7 +26,7 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     return load_settings()
 
 
-def test_the_errors_of_all_libraries_are_recognised_also_as_a_cause(settings: Settings) -> None:
+def test_full_disk_errors_of_all_libraries_are_recognised_as_cause_too(settings: Settings) -> None:
     for error in (
         OSError(errno.ENOSPC, "No space left on device", "progress.tmp"),
         OSError(errno.EDQUOT, "Disk quota exceeded"),
@@ -41,7 +41,7 @@ def test_the_errors_of_all_libraries_are_recognised_also_as_a_cause(settings: Se
         assert not is_disk_full(other, settings)
 
 
-def test_a_broken_disk_is_not_a_full_one(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_broken_disk_is_not_reported_as_full(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not names_full_disk("disk I/O error", settings)
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(64_000_000, 64_000_000, 0))
@@ -63,7 +63,7 @@ def test_a_command_on_a_full_disk_ends_with_one_sentence(
     assert str(settings.data_dir) in done.stderr
 
 
-def test_a_full_disk_of_an_export_is_named_in_place_of_the_data_folder(
+def test_full_disk_of_an_export_names_the_export_folder(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "elsewhere"

@@ -53,11 +53,11 @@ def test_every_problem_code_that_the_service_raises_is_explained() -> None:
     assert explained == set(_raised_problems())
 
 
-def test_every_code_of_a_single_value_is_explained() -> None:
+def test_every_error_code_of_a_value_is_explained() -> None:
     assert set(problem_codes.FIELD_CODES) == set(_raised_field_codes())
 
 
-# Codes that the source has in no single string: made of a kind, passed on, or chosen by the framework's status.
+# Codes without a literal in the source: composed, passed on, or derived from the framework's status.
 _COMPOSED_PROBLEMS = {
     (400, "bad-request"),
     (400, "csv-only"),
@@ -73,7 +73,7 @@ _COMPOSED_PROBLEMS = {
     (413, "body-too-large"),
     (422, "invalid-body"),
 }
-# Commands alone raise these.
+# Only commands raise these.
 _OF_COMMANDS = {(404, "key-not-found"), (404, "tenant-not-found"), (409, "duplicate-tenant")}
 _COMPOSED_FIELD_CODES = {"missing", "repeated"}
 _OF_COMMAND_FIELDS = {"unknown-role"}
@@ -110,7 +110,7 @@ def _raised_field_codes() -> Iterator[str]:
 
 @cache
 def _calls() -> Sequence[tuple[str, ast.Call]]:
-    """Return the calls of plain names in the service's source, with the name."""
+    """Yield the calls of plain names in the service's source, with the name."""
     trees = [ast.parse(path.read_text()) for name in ("api", "control") for path in (CHECKOUT / name).rglob("*.py")]
     calls = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
     return [(call.func.id, call) for call in calls if isinstance(call.func, ast.Name)]

@@ -1,4 +1,4 @@
-"""Exports: exactly one tenant's rows, every digit of them, in files that other programs read."""
+"""Exports: exactly one tenant's rows with every digit, in files readable by other programs."""
 
 import csv
 import json
@@ -24,7 +24,7 @@ _HUGE = 2**256 - 1
 _AT = "2026-03-01 00:00:01.5"
 
 
-# Marts without rows above, each with the mart that it has a row for each row of.
+# Marts without rows below, each with the mart that supplies its rows.
 _ROW_OF = {"cap_tables": "token_holders", "cap_table_summaries": "tokens", "address_names": "tokens"}
 
 
@@ -47,7 +47,7 @@ def _token(tenant: str, key: int, network: str) -> dict[str, Any]:
     return {**named, "address": "0x" + "ab" * 20, "as_of_block_number": 9, "as_of_block_time": "2026-03-02 00:00:00"}
 
 
-# Two tenants on networks of their own and one in common; what is of neither has no tenant_id.
+# Two tenants with own networks and a shared one; rows of neither tenant have no tenant_id.
 _ROWS: Mapping[str, Sequence[Mapping[str, Any]]] = {
     "networks": [{"network": name} for name in ("ours", "theirs", "nobodys")],
     "collection_paces": [{"network": name, "work": "token"} for name in ("ours", "theirs")],
@@ -130,7 +130,7 @@ def _column(folder: Path, mart: str, column: str) -> list[Any]:
     return sorted(pq.read_table(folder / f"{mart}.parquet").column(column).to_pylist(), key=str)  # type: ignore[no-untyped-call]
 
 
-def test_an_export_holds_every_row_of_its_tenant_and_none_of_another(settings: Settings, tmp_path: Path) -> None:
+def test_export_has_every_row_of_its_tenant_and_none_of_another(settings: Settings, tmp_path: Path) -> None:
     manifest = _export(settings, tmp_path / "out")
     folder = tmp_path / "out"
     assert {path.stem for path in folder.glob("*.parquet")} == set(marts.contract())
@@ -139,7 +139,7 @@ def test_an_export_holds_every_row_of_its_tenant_and_none_of_another(settings: S
         if "tenant_id" in table.column_names:
             own = [row for row in _ROWS.get(_ROW_OF.get(mart, mart), ()) if row["tenant_id"] == "acme"]
             assert table.column("tenant_id").to_pylist() == ["acme"] * len(own), mart
-    # What is of no tenant: the rows that its own rows name. Blocks 1 and 9 end its coverage.
+    # Rows without a tenant are exported if its own rows refer to them. Blocks 1 and 9 end its coverage.
     assert _column(folder, "networks", "network") == ["ours"]
     assert _column(folder, "collection_paces", "network") == ["ours"]
     assert _column(folder, "blocks", "block_number") == [1, 2, 3, 9]
@@ -156,7 +156,7 @@ def test_an_export_holds_every_row_of_its_tenant_and_none_of_another(settings: S
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
-def test_an_export_shows_no_number_that_changes_of_others_move_on(settings: Settings, tmp_path: Path) -> None:
+def test_export_contains_no_number_changed_by_other_tenants(settings: Settings, tmp_path: Path) -> None:
     manifest = _export(settings, tmp_path / "out")
     assert not (tmp_path / "out" / "publication.parquet").exists()
     shown = {column["name"] for file in manifest["files"] for column in file["columns"]}
@@ -183,7 +183,7 @@ def test_csv_keeps_numbers_and_guards_formulas(settings: Settings, tmp_path: Pat
     rows = {row["token_address"]: row for row in csv.DictReader(text.splitlines())}
     assert rows["native"]["token_symbol"] == '\'=1+1,"x"'
     assert rows["0x1"]["quantity_raw"] == "-1"
-    # An empty text is quoted, a missing one is not.
+    # Empty text is quoted, null is not.
     assert "acme,7,0x1,,," in text
     assert 'acme,7,0x2,,"",' in text
     (activity, _) = csv.DictReader((tmp_path / "out" / "token_activities.csv").read_text().splitlines())
@@ -194,7 +194,7 @@ def test_csv_keeps_numbers_and_guards_formulas(settings: Settings, tmp_path: Pat
 
 
 def _sheet(folder: Path, mart: str) -> list[dict[str, Any]]:
-    """The rows of a workbook's first sheet by their heads, as a program for spreadsheets reads them."""
+    """Return the rows of a workbook's first sheet by column, as a spreadsheet program reads them."""
     book = openpyxl.load_workbook(folder / f"{mart}.xlsx")
     head, *rows = [
         [(unescape(cell.value) if cell.data_type == "s" else cell.value, cell.data_type) for cell in row]
@@ -228,14 +228,14 @@ def test_a_workbook_has_each_amount_as_a_number_and_as_exact_text(settings: Sett
     assert {row[0].value for row in described.iter_rows(min_row=2)} <= marts.contract()["tokens"].keys()
 
 
-def test_the_marts_describe_each_text_of_a_decimal_as_such() -> None:
+def test_marts_describe_each_text_column_with_decimals_as_such() -> None:
     for mart, columns in marts.contract().items():
         for name, kind in columns.items():
             if kind == "varchar" and {f"{name}_raw", f"{name}_approx"} & columns.keys():
                 assert "exact decimal text" in marts.descriptions()[mart][name], f"{mart}.{name}"
 
 
-def test_no_text_of_a_workbook_is_a_formula_a_link_or_a_number(settings: Settings, tmp_path: Path) -> None:
+def test_texts_of_a_workbook_never_become_formulas_links_or_numbers(settings: Settings, tmp_path: Path) -> None:
     texts = ['=1+1,"x"', "https://example.org", "1e5", "+1", "_x0041_", "\x01", "{=1}", "=" + "x" * 300]
     rows = [{**_ROWS["wallet_balances"][0], "token_symbol": text} for text in texts]
     marts.publish(settings.serving_dir, 8, {**_ROWS, "wallet_balances": rows})
@@ -248,7 +248,7 @@ def test_no_text_of_a_workbook_is_a_formula_a_link_or_a_number(settings: Setting
         assert not any("_rels/sheet" in name for name in book.namelist())
 
 
-def test_integers_and_days_that_a_spreadsheet_would_change_are_texts(settings: Settings, tmp_path: Path) -> None:
+def test_integers_and_days_a_spreadsheet_would_change_are_texts(settings: Settings, tmp_path: Path) -> None:
     rows = [{**_ROWS["coverage"][0], "from_block": 10**15 - 1, "to_block": 10**15, "from_time": "1899-12-31 23:00:00"}]
     marts.publish(settings.serving_dir, 8, {**_ROWS, "coverage": rows})
     _export(settings, tmp_path / "out", Format.XLSX, marts=("coverage",))
@@ -275,7 +275,7 @@ def test_a_workbook_of_too_many_rows_or_too_long_a_text_is_refused(
     assert not (tmp_path / "out").exists()
 
 
-def test_chosen_marts_alone(settings: Settings, tmp_path: Path) -> None:
+def test_only_chosen_marts_are_exported(settings: Settings, tmp_path: Path) -> None:
     manifest = _export(settings, tmp_path / "out", tenant="globex", marts=("blocks", "tokens"))
     assert [file["mart"] for file in manifest["files"]] == ["blocks", "tokens"]
     assert _column(tmp_path / "out", "blocks", "block_number") == [2, 4, 5, 6, 9, 9]
@@ -284,14 +284,14 @@ def test_chosen_marts_alone(settings: Settings, tmp_path: Path) -> None:
     assert not (tmp_path / "other").exists()
 
 
-def test_a_mart_without_a_tenant_is_refused_until_somebody_decides(settings: Settings, tmp_path: Path) -> None:
+def test_unknown_mart_without_a_tenant_is_refused(settings: Settings, tmp_path: Path) -> None:
     with duckdb.connect(str(settings.serving_dir / "marts-000000000007.duckdb")) as connection:
         connection.execute("create table marts.secrets as select 'x' as secret")
     with pytest.raises(ExportError, match="'secrets' has no tenant_id"):
         _export(settings, tmp_path / "out")
 
 
-def test_only_an_export_is_replaced_and_only_when_told(settings: Settings, tmp_path: Path) -> None:
+def test_only_a_previous_export_is_replaced_and_only_on_request(settings: Settings, tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
     _export(settings, out, marts=("blocks",))
@@ -306,9 +306,7 @@ def test_only_an_export_is_replaced_and_only_when_told(settings: Settings, tmp_p
     assert (tmp_path / "papers" / "letter").read_text() == "mine"
 
 
-def test_a_killed_export_leaves_nothing_under_its_name_and_the_next_one_clears_up(
-    settings: Settings, tmp_path: Path
-) -> None:
+def test_killed_export_leaves_no_output_and_the_next_one_cleans_up(settings: Settings, tmp_path: Path) -> None:
     left = tmp_path / ".out.partial"
     left.mkdir()
     (left / "tokens.parquet").write_bytes(b"half")
@@ -321,6 +319,6 @@ def test_a_killed_export_leaves_nothing_under_its_name_and_the_next_one_clears_u
         _export(settings, tmp_path / "busy")
 
 
-def test_without_a_version_it_says_so(tmp_path: Path) -> None:
+def test_export_without_a_published_version_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NothingPublishedError, match="nothing is published"):
         _export(load_settings({"LEDGERMART_DATA_DIR": str(tmp_path)}), tmp_path / "out")

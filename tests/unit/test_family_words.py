@@ -1,4 +1,4 @@
-"""Names and terms of one family of networks stand in its own rooms: all else knows families by their protocol."""
+"""Terms of one network family appear only in its own modules; other code uses the families' protocol."""
 
 import re
 import subprocess
@@ -13,11 +13,11 @@ OF_FAMILIES = re.compile(
     r"|control/migrations/.*|dbt_project/models/staging/_sources\.yml|dbt_project/macros/keccak\.sql"
     r"|api/examples\.json"
 )
-# What only one family has.
+# Terms of one family.
 EVERYWHERE = re.compile(
     r"\bevm\b|\berc-?\d+|\beip-?\d+|\beth_[a-z]+|multicall|solidity|chainlink|0x0{40}|\b(gas|gwei|wei)\b", re.IGNORECASE
 )
-# What only its raw tables have; marts show the columns under these names, which readers rely on.
+# Names of its raw tables; marts show these columns under the same names, on which readers rely.
 IN_THE_PIPELINE = re.compile(r"\b(log|trace)_index\b|\b(token|internal)_transfers\b|raw\.transactions\b")
 
 
@@ -33,7 +33,7 @@ def tracked_files() -> list[str]:
 
 
 def signs_in(name: str) -> set[str]:
-    """The signs of a family in a file; of binary files none."""
+    """Return the terms of a family in a file; none for binary files."""
     try:
         text = (CHECKOUT / name).read_text()
     except UnicodeDecodeError:
@@ -49,7 +49,7 @@ def test_no_other_file_names_a_family() -> None:
     assert {name: words for name, words in found.items() if words} == {}
 
 
-def test_the_signs_are_found_where_they_belong() -> None:
-    """Otherwise the test above would be green for having lost its words."""
+def test_terms_are_found_in_the_familys_own_modules() -> None:
+    """Otherwise the test above would pass with outdated terms."""
     own = [name for name in tracked_files() if name.startswith("pipelines/extract/evm/")]
     assert set().union(*map(signs_in, own)) >= {"erc-20", "multicall", "eth_getlogs", "log_index", "gas"}

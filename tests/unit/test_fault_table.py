@@ -23,16 +23,16 @@ GOOD = Row("a fault", Counter({"ok": 90, "503 busy": 4, "refused": 6}), lost=0, 
         (Row("a fault", note="no clock", is_done=False), True),
     ],
 )
-def test_a_row_fails_if_rows_are_lost_or_one_command_is_not_enough(row: Row, is_good: bool) -> None:
+def test_verdict_fails_if_rows_are_lost_or_one_command_is_not_enough(row: Row, is_good: bool) -> None:
     assert row.is_good == is_good
     assert ("FAILED" in as_markdown([row])) != is_good
 
 
-def test_refused_connections_are_apart_from_failed_requests() -> None:
+def test_refused_connections_are_counted_apart_from_failed_requests() -> None:
     assert as_markdown([GOOD]).splitlines()[-1] == "| a fault | 100 | 4 of 503 busy | 6 | 0 | 2 | 0 |  |"
 
 
-def test_the_first_repair_that_a_message_names_is_taken() -> None:
+def test_first_repair_in_a_message_is_used() -> None:
     message = (
         "damaged; see `ledgermart doctor`; restore with `ledgermart\nrestore`, or run `ledgermart cycle --rebuild`"
     )
@@ -50,5 +50,5 @@ def test_the_first_repair_that_a_message_names_is_taken() -> None:
         ([10, 10, 10, 10, 10, 10, 10, 19, 19, 19], False),
     ],
 )
-def test_growth_is_the_last_third_above_the_first_one(values: list[float], is_flat: bool) -> None:
+def test_growth_is_the_last_third_minus_the_first(values: list[float], is_flat: bool) -> None:
     assert Growth("API", "open files", values, allowed=8).is_flat == is_flat

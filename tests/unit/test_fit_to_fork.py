@@ -1,4 +1,4 @@
-"""A worker that holds threads, connections or open databases does not fork."""
+"""Fork safety: a worker with threads, connections or open databases does not fork."""
 
 import subprocess
 import sys
@@ -10,7 +10,7 @@ _CHECKOUT = Path(__file__).parents[2]
 
 
 def checked(code: str, folder: Path, patience: float = 0.0) -> str:
-    """Why a process that ran some code is not fit to fork, after some patience; empty where it is."""
+    """Run code in a process; return why it is not fork-safe after some patience, or an empty text."""
     text = f"""
 from pipelines.worker.fit import UnfitToForkError, check_fit_to_fork
 {code}
@@ -41,13 +41,13 @@ os._exit(0)
     ],
     ids=["nothing", "thread", "connection", "file", "channel", "database"],
 )
-def test_what_a_fork_could_not_use_is_named(code: str, reason: str, tmp_path: Path) -> None:
+def test_resources_unsafe_to_fork_are_named(code: str, reason: str, tmp_path: Path) -> None:
     found = checked(code, tmp_path)
     assert reason in found
     assert bool(found) is bool(reason)
 
 
-def test_what_is_about_to_end_is_waited_for(tmp_path: Path) -> None:
+def test_ending_threads_are_waited_for(tmp_path: Path) -> None:
     code = "import threading, time; threading.Thread(target=time.sleep, args=[{}], daemon=True).start()"
     assert "has a thread" in checked(code.format(600), tmp_path)
     assert checked(code.format(0.2), tmp_path, patience=600.0) == ""

@@ -1,4 +1,4 @@
-"""Polls of heads: an answer that never ends delays neither the worker nor the other networks."""
+"""Polls of heads: an endless response delays neither the worker nor other networks."""
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +26,7 @@ from tests.waiting import PATIENCE_SECONDS, eventually
 
 
 class DrippingNode(ScriptedNode):
-    """Gives one answer that never ends to each request."""
+    """A node that gives an endless response to each request."""
 
     def __init__(self, answer: Answer) -> None:
         super().__init__()
@@ -40,12 +40,12 @@ class DrippingNode(ScriptedNode):
 
 
 def numbers(polls: Heads) -> dict[str, int | None]:
-    """The numbers of the polls that have ended."""
+    """Return the block numbers of the finished polls."""
     return {name: head and head.number for name, head in polls.answers().items()}
 
 
 def network(name: str, url: str) -> Network:
-    """A network at a node."""
+    """Return a network at a node."""
     path = load_settings({}).networks_file
     return replace(load_networks(path, {"ETHEREUM_RPC_URL": url})["ethereum"], name=name)
 
@@ -57,13 +57,13 @@ def good() -> Iterator[ScriptedNode]:
 
 
 @pytest.mark.parametrize("mode", ["drip_header", "continue_flood", "trailers", "drip_body", "silent"])
-def test_a_poll_that_is_late_has_no_answer(mode: str, good: ScriptedNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_late_poll_has_no_result(mode: str, good: ScriptedNode, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heads, "_POLL_SECONDS", 0.3)
     with DrippingNode(NEVER_ENDING[mode]) as node:
         assert poll_head(network("evil", node.url)) is None
 
 
-def test_a_defect_met_at_one_network_is_no_answer(monkeypatch: pytest.MonkeyPatch, good: ScriptedNode) -> None:
+def test_defect_at_one_network_gives_no_result(monkeypatch: pytest.MonkeyPatch, good: ScriptedNode) -> None:
     def spoilt(chosen: Network, **options: Any) -> Any:
         if chosen.name == "spoilt":
             raise ValueError("a defect")
@@ -77,8 +77,8 @@ def test_a_defect_met_at_one_network_is_no_answer(monkeypatch: pytest.MonkeyPatc
     assert numbers(polls) == {}
 
 
-def test_the_worker_takes_answers_when_they_have_arrived(monkeypatch: pytest.MonkeyPatch, good: ScriptedNode) -> None:
-    """The dripping node never ends its answer; the answer of the other node is taken meanwhile."""
+def test_worker_takes_results_as_they_arrive(monkeypatch: pytest.MonkeyPatch, good: ScriptedNode) -> None:
+    """The response of the dripping node never ends; meanwhile, the worker takes the other node's result."""
     monkeypatch.setattr(heads, "_POLL_SECONDS", PATIENCE_SECONDS)
     poller = HeadPoller()
     found: dict[str, int | None] = {}
@@ -94,7 +94,7 @@ def test_the_worker_takes_answers_when_they_have_arrived(monkeypatch: pytest.Mon
         eventually(lambda: has_answer("good"), "the honest node's head is there")
         assert found == {"good": 41}
         assert evil.met.wait(PATIENCE_SECONDS)
-        # A network that is being polled is not polled twice.
+        # A network with a running poll is not polled again.
         found.clear()
         poller.ask(networks)
         assert wait([poller.answered], PATIENCE_SECONDS)
@@ -105,23 +105,23 @@ def test_the_worker_takes_answers_when_they_have_arrived(monkeypatch: pytest.Mon
 
 
 class _Known:
-    """Polls that a test answers."""
+    """Polls with results set by a test."""
 
     def __init__(self, answers: Mapping[str, int | None]) -> None:
         self.asked: list[str] = []
         self._answers = {name: None if head is None else PolledHead(head, 0) for name, head in answers.items()}
 
     def ask(self, networks: Sequence[Network]) -> None:
-        """Record the networks."""
+        """Record the polled networks."""
         self.asked += [network.name for network in networks]
 
     def answers(self) -> Mapping[str, PolledHead | None]:
-        """Return the answers of the test."""
+        """Return the results set by the test."""
         return self._answers
 
 
 def state(**fields: Any) -> NetworkProgress:
-    """State of a network: at block 9, unless a field replaces it."""
+    """Return the state of a network at block 9, with replaced fields."""
     known = NetworkProgress("Healthy", None, 9, 5, 9, False, False, 0, None, True, None, ())
     return msgspec.structs.replace(known, **fields)
 
@@ -134,7 +134,7 @@ def due(
     *,
     is_changed: bool = False,
 ) -> tuple[list[str], list[str]]:
-    """Which networks are due, in order, and which were polled."""
+    """Return the due networks in order, and the polled networks."""
     settings = load_settings({"LEDGERMART_DATA_DIR": str(tmp_path), "LEDGERMART_CYCLE_SECONDS": "30"})
     networks = {name: network(name, "http://127.0.0.1:1") for name in states}
     progress = Progress(1, "a run", 7, "2026-01-01T00:00:00Z", dict(states), {}, False, False, False)
@@ -149,13 +149,11 @@ def due(
 
 
 def tried(seconds_ago: int) -> str:
-    """A moment of the past."""
+    """Return a past moment."""
     return (datetime.now(UTC) - timedelta(seconds=seconds_ago)).isoformat()
 
 
-def test_new_heads_and_first_failures_of_polls_make_networks_due(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_new_heads_and_first_failed_polls_make_networks_due(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     states = {"late": state(), "new": state(), "old": state(), "pending": state()}
     found, asked = due(monkeypatch, tmp_path, states, {"late": None, "new": 10, "old": 9, "gone": 99})
     assert found == ["late", "new"]
@@ -167,10 +165,10 @@ def test_new_heads_and_first_failures_of_polls_make_networks_due(
     [(1, 20, False), (1, 40, True), (3, 110, False), (3, 130, True), (9, 950, False), (9, 970, True)],
 )
 @pytest.mark.parametrize("is_changed", [False, True])
-def test_a_network_that_failed_waits_and_comes_last(
+def test_failed_network_waits_and_comes_last(
     failures: int, seconds: int, is_due: bool, is_changed: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """After 1, 2, 4, ... cycles of 30 s, at most 32 of them, even if tenants write all the time."""
+    """It waits 1, 2, 4, ... cycles of 30 s, at most 32, even if tenants write all the time."""
     states = {"a-bad": state(failures_in_a_row=failures, tried_at=tried(seconds)), "good": state()}
     found, asked = due(monkeypatch, tmp_path, states, {"good": 10}, is_changed=is_changed)
     assert found == (["good", "a-bad"] if is_due else ["good"])

@@ -14,7 +14,7 @@ from cli.main import main
 
 @pytest.fixture
 def networks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Definitions of two networks, neither of which has a node; the data folder is beside them."""
+    """Definitions of two networks without a node, next to the data folder."""
     file = tmp_path / "networks.toml"
     file.write_text(
         "".join(

@@ -1,4 +1,4 @@
-"""Frames of published rows: what DuckDB holds exactly, pandas and polars hold exactly, or an error says what to do."""
+"""Frames of published rows: pandas and polars keep DuckDB's exact values, or an error names the fix."""
 
 from datetime import datetime
 from decimal import Decimal
@@ -56,7 +56,7 @@ def test_polars_keeps_every_digit_and_every_null(file: Path) -> None:
     assert frame["at"].null_count() == 2
 
 
-def test_a_number_of_too_many_digits_is_an_error_that_says_what_to_select(file: Path) -> None:
+def test_number_with_too_many_digits_is_an_error_naming_the_fix(file: Path) -> None:
     with ledgermart.open(file) as marts:
         with pytest.raises(ledgermart.InexactError, match=r"quantity_raw::varchar as quantity_raw_text"):
             marts.polars("select quantity_raw from holders")
@@ -68,12 +68,12 @@ def test_a_number_of_too_many_digits_is_an_error_that_says_what_to_select(file: 
             marts.polars("select '0.' || repeat('0', 38) || '1' as quantity")
         with pytest.raises(ledgermart.InexactError, match="quantity has texts that are no decimals"):
             marts.polars("select 'plenty' as quantity")
-        # Arrow would not notice an overflow.
+        # Arrow would not detect an overflow.
         most = "repeat('9', 64)"
         assert marts.pandas(f"select {most} as quantity from range(1000)")["quantity"].sum() == 1000 * int("9" * 64)
 
 
-def test_two_columns_of_one_name_are_an_error(file: Path) -> None:
+def test_duplicate_column_names_are_an_error(file: Path) -> None:
     with ledgermart.open(file) as marts, pytest.raises(ValueError, match="same name"):
         marts.pandas("select rank, rank from holders")
 
@@ -87,14 +87,14 @@ def test_parameters_are_bound_and_an_empty_frame_has_its_columns(file: Path) -> 
         assert marts.polars(query, [4]).shape == (0, 3)
 
 
-def test_the_file_is_free_again_and_was_never_written(file: Path) -> None:
+def test_file_is_closed_afterwards_and_never_written(file: Path) -> None:
     with ledgermart.open(file) as marts, pytest.raises(duckdb.Error, match="read-only"):
         marts.pandas("insert into holders (rank) values (4) returning rank")
     with duckdb.connect(str(file)) as connection:
         assert connection.sql("select count(*) from holders").fetchone() == (3,)
 
 
-def test_without_a_path_it_is_the_file_of_the_data_folder(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_default_path_is_the_file_of_the_data_folder(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     serving = file.parent / "serving"
     serving.mkdir()
     file.rename(serving / "current.duckdb")

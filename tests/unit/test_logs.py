@@ -1,4 +1,4 @@
-"""Logs of child processes: bounded, complete, and without characters that control a terminal."""
+"""Logs of child processes: bounded, complete, and without terminal control characters."""
 
 import errno
 import os
@@ -15,7 +15,7 @@ from pipelines.defs.maintenance import purge_logs
 
 
 def written(folder: Path) -> str:
-    """Everything in a log and its older parts, the oldest first."""
+    """Return the text of a log and its older parts, oldest first."""
     parts = sorted(folder.iterdir(), key=lambda path: path.name, reverse=True)
     return "".join(path.read_text() for path in parts)
 
@@ -49,11 +49,13 @@ def test_control_characters_are_not_written(tmp_path: Path) -> None:
     assert (tmp_path / "worker.log").read_text() == "red ab cd e\tfgh\n"
 
 
-def test_a_full_disk_loses_counted_lines_and_stops_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_loses_counted_lines_without_stopping_the_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     real_write = os.write
     with LogFile(tmp_path / "api.log") as log:
         log.write("before\n")
-        # A disk with room for 2 bytes, and then none.
+        # A disk with 2 bytes of free space.
         monkeypatch.setattr(os, "write", lambda file, data: real_write(file, data[:2]))
         log.write("cut\n")
 

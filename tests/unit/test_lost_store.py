@@ -34,7 +34,7 @@ def run(*arguments: str) -> Result:
 
 
 def refused(*arguments: str) -> str:
-    """Run a command that must be refused in one sentence; return it."""
+    """Run a command that must be refused in one sentence; return the sentence."""
     done = run(*arguments)
     assert (done.exit_code, done.stdout) == (2, ""), done.output
     assert not isinstance(done.exception, Exception)
@@ -42,7 +42,7 @@ def refused(*arguments: str) -> str:
 
 
 def damage_store(data: Path, damage: Damage) -> None:
-    """Damage a copy that takes the file's place, which this process still has open."""
+    """Replace the store by a damaged copy; this process still has the original open."""
     copy = data / "copy.db"
     with closing(sqlite3.connect(data / "control.db")) as source, closing(sqlite3.connect(copy)) as target:
         source.backup(target)
@@ -58,7 +58,7 @@ def files(folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("damage", [removed, emptied])
-def test_a_lost_store_is_not_created_again(data: Path, damage: Damage) -> None:
+def test_lost_store_is_not_recreated(data: Path, damage: Damage) -> None:
     damage_store(data, damage)
     before = files(data)
     for command in (*_COMMANDS, ["init", "--tenant", "acme"], ["status"]):
@@ -89,7 +89,7 @@ def test_a_damaged_store_is_named(data: Path, damage: Damage) -> None:
 
 
 def test_doctor_names_a_damaged_store_that_still_opens(data: Path) -> None:
-    """A store that is cut while another process uses it: SQLite takes the file's length from the log."""
+    """The store is truncated while another process uses it, and SQLite takes the file's length from its log."""
     with closing(sqlite3.connect(data / "control.db")) as user:
         user.execute("create table later as select zeroblob(10000000) as pages")
         user.commit()
@@ -104,13 +104,13 @@ def test_doctor_names_a_damaged_store_that_still_opens(data: Path) -> None:
     assert "beta" not in run("status", "--json").stdout
 
 
-def test_a_whole_store_stays_with_new_control_store(data: Path) -> None:
+def test_intact_store_is_kept_with_new_control_store(data: Path) -> None:
     assert run("init", "--tenant", "beta", "--new-control-store").exit_code == 0
     assert "acme" in run("status", "--json").stdout
     assert not list(data.glob("aside-*"))
 
 
-def test_in_a_new_folder_only_init_makes_a_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_init_creates_a_store_in_a_new_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LEDGERMART_DATA_DIR", str(tmp_path))
     for command in _COMMANDS:
         told = refused(*command)

@@ -1,4 +1,4 @@
-"""The check of prose: it finds each kind of hard sentence, and leaves plain ones, questions and code alone."""
+"""The check of prose finds each kind of hard sentence, and accepts plain sentences, questions and code."""
 
 import pytest
 
@@ -28,7 +28,7 @@ def test_each_kind_of_hard_sentence_is_found(sentence: str, reason: str) -> None
         "The page says what happens next.",
     ],
 )
-def test_plain_sentences_and_questions_are_left_alone(sentence: str) -> None:
+def test_plain_sentences_and_questions_are_accepted(sentence: str) -> None:
     assert list(faults(sentence)) == []
 
 

@@ -1,4 +1,4 @@
-"""Dagster's records: damaged ones are found, and set aside."""
+"""Dagster's records: damaged ones are detected and set aside."""
 
 import sqlite3
 from contextlib import closing
@@ -34,7 +34,7 @@ def test_damaged_records_are_set_aside_whole(tmp_path: Path, damage: Damage) -> 
     assert list(folder.iterdir()) == []
     assert (tmp_path / "dagster.damaged" / "runs.db").read_bytes() == damaged
     assert find_damaged(folder) is None
-    # Only one is kept.
+    # Only one damaged copy is kept.
     damage(database(folder))
     assert set_aside_damaged(folder) == path
     assert [one.name for one in tmp_path.iterdir()].count("dagster.damaged") == 1

@@ -1,4 +1,4 @@
-"""The pages' exact formatting has tests of its own, in JavaScript; they run here."""
+"""Runs the JavaScript tests of the pages' exact number formatting."""
 
 import shutil
 import subprocess

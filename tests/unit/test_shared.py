@@ -1,4 +1,4 @@
-"""One thing for all workers of a run."""
+"""One shared resource for all workers of a run."""
 
 import os
 from concurrent.futures import ThreadPoolExecutor
@@ -10,7 +10,7 @@ import pytest
 from tests.shared import once, run_folder, worker
 
 
-def test_workers_at_once_share_one_thing_which_the_last_one_stops(tmp_path: Path) -> None:
+def test_concurrent_workers_share_one_resource_stopped_by_the_last(tmp_path: Path) -> None:
     made: list[str] = []
     stopped: list[str] = []
     entered = Barrier(4)
@@ -25,7 +25,7 @@ def test_workers_at_once_share_one_thing_which_the_last_one_stops(tmp_path: Path
             assert stopped == []
             if number > 0:
                 return value
-            # The others leave first, and stop nothing.
+            # The other workers leave first and stop nothing.
             for future in others:
                 future.result()
             assert stopped == []
@@ -38,7 +38,7 @@ def test_workers_at_once_share_one_thing_which_the_last_one_stops(tmp_path: Path
     assert stopped == ["server 1"]
 
 
-def test_a_worker_that_comes_after_the_last_one_gets_a_new_thing(tmp_path: Path) -> None:
+def test_worker_after_the_last_one_gets_a_new_resource(tmp_path: Path) -> None:
     made: list[int] = []
 
     def make() -> int:
@@ -50,13 +50,13 @@ def test_a_worker_that_comes_after_the_last_one_gets_a_new_thing(tmp_path: Path)
             assert value == expected
 
 
-def test_a_thing_without_stop_stays(tmp_path: Path) -> None:
+def test_resource_without_stop_stays(tmp_path: Path) -> None:
     for made in ("first", "second"):
         with once(tmp_path, "world", lambda made=made: made) as value:
             assert value == "first"
 
 
-def test_a_failed_start_is_repeated_by_the_next_worker(tmp_path: Path) -> None:
+def test_failed_start_is_retried_by_the_next_worker(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError), once(tmp_path, "server", lambda: 1 // 0):
         pass
     with once(tmp_path, "server", lambda: "up") as value:

@@ -1,4 +1,4 @@
-"""Texts of nodes, files and users cannot control the terminal that shows them."""
+"""Texts from nodes, files and users cannot control the terminal."""
 
 import io
 import json
@@ -38,7 +38,7 @@ def shown(print_it: object) -> str:
     return told.getvalue()
 
 
-def test_status_doctor_and_export_are_plain() -> None:
+def test_status_doctor_and_export_print_no_control_characters() -> None:
     network = {"network": "local", "status": "Unhealthy", "detail": HOSTILE + "\nsecond", "tokens": 1, "wallets": 0}
     network |= {"tracked": 1, "head": 1, "collectedTo": 1, "requests": None}
     source = {"priceSource": HOSTILE, "polledAt": None, "prices": 0, "problems": 0, "error": HOSTILE}
@@ -72,7 +72,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "data"
 
 
-def test_the_error_of_a_cycle_is_one_plain_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_of_a_cycle_is_one_plain_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     result = CycleResult(3, f"local: {HOSTILE}\n[/nothing] second line", None, None, is_new_version=False)
     monkeypatch.setattr("cli.cycle.run_cycle", lambda *_, **__: result)
     folder.mkdir(mode=0o700)
@@ -85,7 +85,7 @@ def test_the_error_of_a_cycle_is_one_plain_line(folder: Path, monkeypatch: pytes
     assert done.stdout.isascii()
 
 
-def test_an_error_that_names_text_of_others_is_plain(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_with_foreign_text_is_plain(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise ControlError(f"there is no {HOSTILE}\nnothing")
 

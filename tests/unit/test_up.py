@@ -28,7 +28,7 @@ up_start = up._start
 
 @pytest.fixture
 def taken() -> Iterator[int]:
-    """A port that is listened on."""
+    """A port that is in use."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield int(server.getsockname()[1])
 
@@ -47,7 +47,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def error_of(*arguments: str) -> str:
-    """The one line that a command ends with, and its exit code 2."""
+    """Run a command that must exit with code 2; return its one error line."""
     before = os.umask(0o077)
     try:
         done = CliRunner().invoke(main, arguments)
@@ -59,7 +59,7 @@ def error_of(*arguments: str) -> str:
 
 
 @pytest.mark.parametrize("name", ["API", "DAGSTER"])
-def test_a_taken_port_is_one_line_before_anything_starts(
+def test_port_in_use_is_reported_in_one_line_before_anything_starts(
     name: str, taken: int, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(f"LEDGERMART_{name}_PORT", str(taken))
@@ -69,14 +69,14 @@ def test_a_taken_port_is_one_line_before_anything_starts(
     assert not (folder / "control.db").exists()
 
 
-def test_a_port_that_becomes_free_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_port_is_awaited_until_free(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = Port("API", "LEDGERMART_API_PORT", *server.getsockname())
         monkeypatch.setattr(time, "sleep", lambda _: server.close())
         check_ports([port], patience_seconds=60.0)
 
 
-def test_the_api_alone_names_its_option(taken: int, folder: Path) -> None:
+def test_api_command_names_its_port_option(taken: int, folder: Path) -> None:
     assert "LEDGERMART_API_PORT or --port to a free port" in error_of("api", "--port", str(taken))
 
 
@@ -91,7 +91,7 @@ def test_two_equal_ports_and_an_address_of_another_machine_are_unusable() -> Non
 
 
 @pytest.mark.parametrize("arguments", [("up",), ("api",), ("api", "--host", "0.0.0.0")])
-def test_an_address_that_others_reach_needs_a_setting(
+def test_public_address_needs_a_setting(
     arguments: tuple[str, ...], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if "--host" not in arguments:
@@ -119,7 +119,7 @@ def test_only_loopback_needs_no_setting(host: str, public: str, is_refused: bool
     assert (find_exposure(settings, host) is not None) == is_refused
 
 
-def test_an_impossible_folder_is_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unusable_folder_is_reported_in_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = folder.parent / "file"
     file.write_text("")
     monkeypatch.setenv("LEDGERMART_DATA_DIR", str(file / "data"))
@@ -129,7 +129,7 @@ def test_an_impossible_folder_is_one_line(folder: Path, monkeypatch: pytest.Monk
 
 
 def child(name: str, code: str, stop_seconds: float) -> up._Child:
-    """A child that runs some Python, once it says that it is ready."""
+    """Start a child that runs some Python, and wait until it is ready."""
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, start_new_session=True)
     assert process.stdout is not None
     with process.stdout:
@@ -137,10 +137,10 @@ def child(name: str, code: str, stop_seconds: float) -> up._Child:
     return up._Child(name, [], Path(), 0, stop_seconds=stop_seconds, process=process, started_at=time.monotonic())
 
 
-def test_stopping_names_the_processes_it_waits_for_and_kills_late_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stop_names_awaited_processes_and_kills_late_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(up, "_SILENT_SECONDS", 0.0)
     ready = "print('ready', flush=True); time.sleep(900)"
-    # The default, whatever this process ignores.
+    # The default handler, even if this process ignores the signal.
     polite = child("polite", f"import signal, time; signal.signal(signal.SIGTERM, signal.SIG_DFL); {ready}", 900.0)
     deaf = child("deaf", f"import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); {ready}", 0.5)
     told = io.StringIO()
@@ -168,12 +168,12 @@ def run_to_its_end(folder: Path, reported: io.StringIO, memory_bytes: int, code:
     return code_of_exit, one.log.read_text()
 
 
-def test_a_child_over_its_memory_fails_alone_and_the_setting_is_named(
+def test_child_over_its_memory_limit_fails_alone_naming_the_setting(
     folder: Path, monkeypatch: pytest.MonkeyPatch, reported: io.StringIO
 ) -> None:
     monkeypatch.setattr(up, "_start", up_start)
     monkeypatch.setenv("LEDGERMART_PROCESS_MEMORY_MB", "1024")
-    # The second child of the child, as the fork that executes a run: it fails, and the child continues.
+    # The second grandchild, like the fork that executes a run, fails, and the child continues.
     code = """
 import os
 import resource
@@ -195,7 +195,7 @@ print("the fork exited with", os.waitstatus_to_exitcode(status))
     assert f"ledgermart up: {sentence}" in log
 
 
-def test_a_child_without_room_on_the_disk_names_the_folder_once(
+def test_child_on_a_full_disk_names_the_folder_once(
     folder: Path, monkeypatch: pytest.MonkeyPatch, reported: io.StringIO
 ) -> None:
     monkeypatch.setattr(up, "_start", up_start)
@@ -218,7 +218,7 @@ def test_a_socket_path_beyond_the_limit_names_the_data_folder(folder: Path, monk
     assert f"name a folder of at most {len(str(longest))} bytes" in line
 
 
-def test_no_child_listens_on_a_port_but_the_api_and_the_pages(folder: Path) -> None:
+def test_only_the_api_and_the_pages_listen_on_a_port(folder: Path) -> None:
     settings = load_settings()
     children = {one.name: one for one in up._children(settings)}
     assert children["code-server"].command[-2:] == ["--socket", str(folder / "code-server.sock")]
@@ -227,7 +227,7 @@ def test_no_child_listens_on_a_port_but_the_api_and_the_pages(folder: Path) -> N
     assert {one.memory_bytes for one in children.values()} == {settings.process_memory_mb * 1_000_000}
 
 
-def test_up_without_a_tenant_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_up_without_a_tenant_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told = io.StringIO()
     settings = load_settings()
     folder.mkdir()

@@ -1,4 +1,4 @@
-"""The worker's own decisions: what it does with runs at its start and at its end, and what counts as a change."""
+"""Decisions of the worker: handling of runs at its start and end, and detection of changes."""
 
 import logging
 import multiprocessing
@@ -40,19 +40,17 @@ def settings(tmp_path: Path) -> Settings:
 
 
 class _Enough(Exception):
-    """The test has seen what it wanted to."""
+    """Raised to end the worker's loop."""
 
 
-def test_a_file_that_is_gone_is_a_change_and_no_failure(settings: Settings) -> None:
+def test_deleted_file_is_a_change_and_not_a_failure(settings: Settings) -> None:
     before = loaded_fingerprint(settings)
     assert loaded_fingerprint(settings) == before
     settings.networks_file.unlink()
     assert loaded_fingerprint(settings) != before
 
 
-def test_what_dbt_writes_beside_the_project_is_no_change(
-    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_output_of_dbt_is_not_a_change(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "dbt_project"
     (folder / "target" / "compiled").mkdir(parents=True)
     monkeypatch.setattr(fingerprints, "PROJECT_DIR", folder)
@@ -66,7 +64,7 @@ def test_what_dbt_writes_beside_the_project_is_no_change(
 
 @pytest.fixture
 def instance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dg.DagsterInstance]:
-    """Dagster's records, which the functions of `cycles` find."""
+    """Dagster's records, as used by the functions of `cycles`."""
     with dg.DagsterInstance.local_temp(str(tmp_path)) as made:
         monkeypatch.setattr(cycles, "_instance", lambda: made)
         yield made
@@ -83,7 +81,7 @@ def _status(instance: dg.DagsterInstance, run_id: str) -> Status | None:
 
 
 def test_cycles_that_ended_with_an_earlier_worker_are_recorded(instance: dg.DagsterInstance) -> None:
-    # A run without the worker, a repeated run with the tags of the first one, and two of the worker.
+    # A run without a worker, its repetition with the same tags, and two runs of the worker.
     first, repeated, lost, cancelled = (str(uuid.uuid4()) for _ in range(4))
     _begin(instance, first, Status.STARTED, {})
     _begin(instance, repeated, Status.STARTED, {WORKER_TAG: lost})
@@ -94,7 +92,7 @@ def test_cycles_that_ended_with_an_earlier_worker_are_recorded(instance: dg.Dags
     assert [_status(instance, run_id) for run_id in (first, repeated, lost, cancelled)] == ended
 
 
-def test_no_cycle_begins_while_the_sensor_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_cycle_starts_while_the_sensor_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     state = SimpleNamespace(instigator_name=SENSOR, status=SimpleNamespace(value="STOPPED"))
     monkeypatch.setattr(cycles, "_instance", lambda: SimpleNamespace(all_instigator_state=lambda: [state]))
     monkeypatch.setattr(cycles, "_trouble", None)
@@ -110,7 +108,7 @@ def enough(*_: object) -> NoReturn:
     raise _Enough
 
 
-def test_no_cycle_begins_in_a_process_that_loaded_nothing() -> None:
+def test_no_cycle_starts_in_a_process_without_loaded_code() -> None:
     with pytest.raises(SystemExit, match="has loaded nothing"):
         cycles.run_cycle(str(uuid.uuid4()), Cycle([]))
 
@@ -157,7 +155,7 @@ def test_a_failure_to_load_is_reported(error: Exception, told: str, monkeypatch:
 def test_a_killed_cycle_is_recorded(instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> None:
     run_id = str(uuid.uuid4())
     _begin(instance, run_id, Status.STARTED, {WORKER_TAG: run_id})
-    # It begins without what pytest has open.
+    # It starts without the open files of pytest.
     run = multiprocessing.get_context("spawn").Process(target=signal.pause)
     run.start()
     assert run.pid is not None
@@ -170,7 +168,7 @@ def test_a_killed_cycle_is_recorded(instance: dg.DagsterInstance, monkeypatch: p
     assert _status(instance, run_id) is Status.FAILURE
 
 
-def test_a_worker_that_cannot_work_says_so_once_and_ends(
+def test_worker_that_cannot_work_reports_it_once_and_ends(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Cold:
@@ -219,7 +217,7 @@ def test_a_project_that_cannot_be_loaded_ends_the_worker(settings: Settings, tmp
     assert str(sources) in told
 
 
-def test_a_control_store_that_is_away_is_told_once(
+def test_unavailable_control_store_is_reported_once(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings.data_dir.mkdir()
@@ -249,7 +247,7 @@ def test_a_control_store_that_is_away_is_told_once(
     ]
 
 
-def test_the_rehearsal_leaves_nothing_behind(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rehearsal_leaves_nothing_behind(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     left = settings.data_dir / "rehearsal" / "of a killed one"
     left.mkdir(parents=True)
 

@@ -1,4 +1,4 @@
-/** What a report of two moments says of the time between them that was not collected. */
+/** Banner of a report of two moments about gaps between them. */
 
 /**
  * @param {any} summary

@@ -1,4 +1,4 @@
-/** The table of the holders that differ between two moments: its columns. */
+/** Columns of the table of changed holders. */
 
 import { negated, toPixels } from "../decimal.js";
 import { el, figure, valued } from "../dom.js";

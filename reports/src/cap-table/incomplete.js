@@ -1,4 +1,4 @@
-/** What a cap table says of holders that it may lack. */
+/** Banner of a cap table that may lack holders. */
 
 import { compare } from "../decimal.js";
 import { percent, trend } from "../format.js";
@@ -14,7 +14,7 @@ export function missingHolders({ token, holdersStatus, totalSupplyStatus, unattr
   if (holdersStatus === "Complete") return null;
   const direction = trend(percentage);
   const isUnconfirmed = totalSupplyStatus === "Unconfirmed";
-  // Nothing is known to be missing: the tile of the supply says that it is not confirmed.
+  // No holder is known to be missing; the supply's tile shows that it is unconfirmed.
   if (isUnconfirmed && direction === "flat") return null;
   const reasons = isUnconfirmed ? { ...WHY, down: () => UNCONFIRMED } : WHY;
   const isMost = percentage !== null && compare(percentage, HALF) > 0;

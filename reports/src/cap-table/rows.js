@@ -1,4 +1,4 @@
-/** The table of a cap table's holders: its columns. */
+/** Columns of the table of holders. */
 
 import { toPixels } from "../decimal.js";
 import { checkMark, el, figure, valued } from "../dom.js";

@@ -51,7 +51,7 @@ export function drawCharts(report, drawing) {
   });
 }
 
-// Before the first holder there is nothing to draw.
+// Omit the time before the first holder.
 function fromFirstHolder(ends) {
   const first = ends.findIndex(({ holderCount }) => holderCount !== 0);
   return first < 0 ? [] : ends.slice(first);
@@ -76,7 +76,7 @@ function slicesOf({ largest, holderCount, unattributed, concentration }) {
   if (trend(unattributed.percentage) !== "flat") {
     slices.push({ name: "Not attributed", percentage: unattributed.percentage, kind: "rest", title: REST });
   }
-  // A negative remainder (balances above the supply) has no area; the legend and the note say it.
+  // A negative remainder (balances above the supply) has no area; the legend and the note show it.
   return slices.map((slice) => ({ ...slice, pixels: Math.max(0, toPixels(slice.percentage) ?? 0) }));
 }
 

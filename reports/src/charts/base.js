@@ -1,7 +1,7 @@
 /**
- * What all charts share: the parts of ECharts in use, colours from the page's theme, size, and a description in words.
+ * Base of all charts: parts of ECharts, colours from the page's theme, size, and a description in words.
  *
- * Each chart imports the parts that it needs; a barrel would put the parts of all pages into every page.
+ * Each chart imports the parts that it needs; a barrel file would put the parts of all pages into every page.
  *
  * SVG and rich-text tooltips: ECharts' HTML tooltips write style attributes, which the Content-Security-Policy forbids.
  */
@@ -19,7 +19,7 @@ const COLOURS = 10;
 const printing = matchMedia("print");
 
 /**
- * The colours of the theme in force.
+ * The colours of the current theme.
  * @returns {Record<string, any>}
  */
 function palette() {
@@ -57,7 +57,7 @@ class Chart {
 
   /**
    * @param {HTMLElement} element with a height
-   * @param {string} label what the chart shows, in words
+   * @param {string} label description in words
    * @param {(colours: Record<string, any>) => object} build its ECharts option
    */
   constructor(element, label, build) {
@@ -88,7 +88,7 @@ class Chart {
     this.#chart.dispatchAction(action);
   }
 
-  /** @returns {any} the option in force */
+  /** @returns {any} the current option */
   get option() {
     return this.#chart.getOption();
   }
@@ -110,7 +110,7 @@ class Chart {
       option.dataZoom = option.dataZoom.map((each) => ({ ...each, start: zoom.start, end: zoom.end }));
     }
     this.#chart.setOption(option, { notMerge: true });
-    // Paper is laid out without telling anybody: with a view box the drawing shrinks to it.
+    // Printing changes the layout without an event; with a view box the drawing shrinks to fit.
     const size = `0 0 ${this.#chart.getWidth()} ${this.#chart.getHeight()}`;
     this.#element.querySelector("svg").setAttribute("viewBox", size);
   }
@@ -119,9 +119,9 @@ class Chart {
 const drawn = new Map();
 
 /**
- * Draw a chart, or draw it anew.
+ * Draw or redraw a chart.
  * @param {string} id of its element
- * @param {string} label what it shows, in words
+ * @param {string} label description in words
  * @param {(colours: Record<string, any>) => object} build its ECharts option
  * @returns {Chart}
  */
@@ -158,7 +158,7 @@ export const valueAxis = (colours, more) =>
   axis(colours, { type: "value", splitNumber: 4, splitLine: { lineStyle: { color: colours.grid } }, ...more });
 
 /**
- * Text by somebody else, for a canvas of rich text: no markup, no control characters, one short line.
+ * Foreign text for a rich-text canvas: without markup or control characters, one short line.
  * @param {string} text
  * @param {number} [longest]
  */

@@ -1,4 +1,4 @@
-/** The charts of the cap table page, in one piece that is loaded beside the data. */
+/** Bundle of the cap table page's charts, loaded in parallel with the data. */
 
 export { draw } from "./base.js";
 export { concentration } from "./concentration.js";

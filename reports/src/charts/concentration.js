@@ -1,4 +1,4 @@
-/** The share that the N largest holders have together, N on a logarithmic axis, with the line of one half. */
+/** Share of the N largest holders together, with N on a logarithmic axis and a line at one half. */
 
 import "echarts/lib/chart/line.js";
 import "echarts/lib/component/markLine.js";
@@ -9,7 +9,7 @@ import { axis, tooltip, valueAxis } from "./base.js";
 
 /**
  * @param {{holders: number, percentage: string}[]} curve at least one point
- * @param {number | null} nakamoto fewest holders with more than half; null: all together do not have it
+ * @param {number | null} nakamoto fewest holders with more than half, or null if there are none
  */
 export const concentration = (curve, nakamoto) => (colours) => {
   const points = curve.map(({ holders, percentage }) => [holders, toPixels(percentage)]);

@@ -1,4 +1,4 @@
-/** The numbers of a chart as a table, for whoever cannot see it or wants the digits; drawn when it is opened. */
+/** Table with the numbers of a chart, for screen readers and exact digits; built when opened. */
 
 import { byId, el } from "../dom.js";
 

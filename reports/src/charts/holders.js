@@ -1,4 +1,4 @@
-/** How many holders there were at the end of each interval; those that are not collected are grey, not zero. */
+/** Number of holders at the end of each interval; uncollected intervals are grey, not zero. */
 
 import "echarts/lib/chart/line.js";
 import "echarts/lib/component/markArea.js";
@@ -54,7 +54,7 @@ export const holdersOverTime = (ends) => (colours) => {
   };
 };
 
-// The newest number, which is also the end of the line.
+// The newest number, at the end of the line.
 const marked = (value, colours) => ({
   value,
   symbol: "circle",

@@ -1,4 +1,4 @@
-/** Who holds how much: a donut of the largest holders, all others, and what nobody seen holds. */
+/** Donut of the largest holders, all other holders, and unattributed supply. */
 
 import "echarts/lib/chart/pie.js";
 
@@ -10,12 +10,12 @@ import { plain, tooltip } from "./base.js";
  */
 
 /**
- * @param {Slice[]} slices in order; colours follow it
+ * @param {Slice[]} slices in order of colours
  * @param {{number: string, label: string}} middle of the donut
  */
 export const donut = (slices, middle) => (colours) => {
   const data = areas(slices, colours);
-  data[0].label = middleLabel(middle, colours); // a label per slice would be drawn over and over
+  data[0].label = middleLabel(middle, colours); // only on one slice: all would draw it in the same place
   const ring = {
     type: "pie",
     radius: ["62%", "94%"],

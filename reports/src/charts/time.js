@@ -1,4 +1,4 @@
-/** Days on an axis, with what is not collected as bands instead of zeros. */
+/** Axis of days; uncollected days are bands, not zeros. */
 
 import { DAY_MS } from "../days.js";
 import { axisDay, day } from "../format.js";
@@ -24,7 +24,7 @@ export function timeAxis(colours, from, to, more = {}) {
 }
 
 /**
- * Bands of grey behind a chart.
+ * Grey bands behind a chart.
  * @param {[number, number][]} ranges
  * @param {Record<string, any>} colours
  */

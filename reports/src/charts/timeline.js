@@ -1,6 +1,6 @@
 /**
- * Activities by type, stacked, by day or by week: how many; or what they were worth, what came in above zero and what
- * went out below.
+ * Stacked activities by type and by day or week: their number, or their value with inflows above zero and outflows
+ * below.
  */
 
 import "echarts/lib/chart/bar.js";
@@ -13,7 +13,7 @@ import { tooltip, valueAxis } from "./base.js";
 import { timeAxis } from "./time.js";
 import { zoomGrid, zoomSlider } from "./value-history.js";
 
-/** @param {string} type @returns {number} its place among the series' colours, from 0 */
+/** @param {string} type @returns {number} its index in the series' colours */
 export const colourOf = (type) => ACTIVITY_TYPES.indexOf(type);
 
 /**
@@ -68,7 +68,7 @@ export const timeline =
     };
   };
 
-// What went from a wallet to itself has no direction, and no height.
+// A transfer of a wallet to itself has no direction and no height.
 const HEIGHTS = {
   count: [({ count: number }) => number],
   value: [({ valueIn }) => toPixels(valueIn) ?? 0, ({ valueOut }) => -(toPixels(valueOut) ?? 0)],

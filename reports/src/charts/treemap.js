@@ -1,11 +1,11 @@
-/** The donut's shares as areas, which compare better where one holder dwarfs the rest. */
+/** Shares as areas, which are easier to compare than a donut if one holder dominates. */
 
 import "echarts/lib/chart/treemap.js";
 
 import { percent } from "../format.js";
 import { areas, shareTooltip } from "./ownership.js";
 
-const NAMED_FROM = 10; // percent of the area: what is smaller has room for its rank, or for nothing
+const NAMED_FROM = 10; // percent of the area: smaller areas have room only for the rank, or for nothing
 const RANKED_FROM = 1.2;
 
 function label({ name, value, exact, rank }, slices) {

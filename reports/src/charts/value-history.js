@@ -1,6 +1,6 @@
 /**
- * What a wallet was worth at the end of each day: a line where every position has a price, a dashed one where some have
- * none, a grey band where nothing is collected, and a break where nothing is priced.
+ * Value of a wallet at the end of each day. The line is dashed if some positions have no price, and broken if none has.
+ * Uncollected days are grey bands.
  */
 
 import "echarts/lib/chart/line.js";
@@ -14,7 +14,7 @@ import { reasonOf } from "../status.js";
 import { plain, tooltip, valueAxis } from "./base.js";
 import { bands, timeAxis } from "./time.js";
 
-const SHORTEST = 7 * DAY_MS; // that can be zoomed to
+const SHORTEST = 7 * DAY_MS; // shortest range of the zoom
 
 /**
  * @typedef {object} Point
@@ -34,12 +34,12 @@ const SHORTEST = 7 * DAY_MS; // that can be zoomed to
 export const valueHistory = (history, range, currency) => (colours) => {
   const at = (index) => [startOf(dayOf(history[index])), toPixels(history[index].value)];
   const full = history.map((point, index) => (isPartial(point) ? [at(index)[0], null] : at(index)));
-  // Partial days are drawn from the whole day before them to the one after, so that the line does not break.
+  // Partial days are drawn from the previous complete day to the next one, so that the line does not break.
   const touches = (index) => [index - 1, index, index + 1].some((near) => history[near] && isPartial(history[near]));
   const partial = history.map((_, index) => (touches(index) ? at(index) : [at(index)[0], null]));
   const all = history.map((_, index) => at(index));
   const known = all.map(([, value]) => value).filter((value) => value !== null);
-  const fromZero = startsAtZero(known); // a filled area stands on zero, or its heights would lie
+  const fromZero = startsAtZero(known); // a filled area must start at zero, or its heights would mislead
   const digits = digitsBetween(known);
   const line = (data, color, type) => ({
     type: "line",
@@ -72,7 +72,7 @@ export const valueHistory = (history, range, currency) => (colours) => {
   };
 };
 
-// As many as tell one tick from the next: of values close together, the first digits are the same.
+// Enough digits to distinguish neighbouring ticks: close values share their first digits.
 function digitsBetween(values) {
   const [least, most] = [Math.min(...values), Math.max(...values)];
   const step = (most - least) / 5;
@@ -96,7 +96,7 @@ const more = ({ unpriced }) => (unpriced.length > 3 ? ` and ${unpriced.length - 
 const hasSlider = ({ onPaper }, [from, to]) => !onPaper && to - from > SHORTEST;
 
 /**
- * The room of a chart above its slider, if it has one.
+ * The space of a chart above its slider, if it has one.
  * @param {Record<string, any>} colours
  * @param {[number, number]} range milliseconds
  */
@@ -108,7 +108,7 @@ export const zoomGrid = (colours, range) => ({
 });
 
 /**
- * The slider under both charts of a wallet; a page keeps the two together.
+ * The slider under both charts of a wallet; a page synchronises the two.
  * @param {Record<string, any>} colours
  * @param {[number, number]} range milliseconds
  */

@@ -1,4 +1,4 @@
-/** The charts of the wallet page, in one piece that is loaded beside the data. */
+/** Bundle of the wallet page's charts, loaded in parallel with the data. */
 
 export { draw } from "./base.js";
 export { dataTable } from "./data-table.js";

@@ -1,4 +1,4 @@
-/** What a wallet holds: positions with their values, and how the value is spread over them. */
+/** Holdings of a wallet: positions with their values, and their shares of the total. */
 
 import { compare, share, sum, toPixels } from "../decimal.js";
 import { byId, checkMark, el, explored, figure, name, valued } from "../dom.js";
@@ -24,7 +24,7 @@ export function drawHoldings(report, ready) {
   drawBalances();
 }
 
-// Largest value first; what has none comes last.
+// Largest value first; positions without a value come last.
 function byValueDown({ value: one }, { value: other }) {
   if (one === null || other === null) return (one === null) - (other === null);
   return compare(other, one);
@@ -73,11 +73,11 @@ function balanceRow(position, currency, usual) {
   );
 }
 
-// The value's column says why nothing is known; beside it the reason is on hover.
+// The value's column shows the reason of a missing value; here it appears on hover.
 const briefly = (text, status, style, show) =>
   text === null ? el("span.missing", { title: reasonOf(status) }, MISSING) : valued(text, status, style, show);
 
-// Of a value that is not above zero nothing is a part.
+// Shares need a total above zero.
 function partOf(value) {
   const { totalValue } = summary;
   return value === null || totalValue === null || trend(totalValue) !== "up" ? null : share(value, totalValue);

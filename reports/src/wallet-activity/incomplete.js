@@ -1,4 +1,4 @@
-/** What a wallet's report says of history that it lacks. */
+/** Banner of a wallet's report about missing history. */
 
 import { isolated } from "../dom.js";
 import { count, day, plural, shortened } from "../format.js";
@@ -21,7 +21,7 @@ export function missingHistory({ wallet, coverage, holdingsComplete }) {
 }
 
 /**
- * Say which movements the net flow leaves out, and why.
+ * Explain which movements the net flow omits.
  * @param {any} summary
  * @returns {string} empty when the net flow is complete
  */

@@ -1,4 +1,4 @@
-/** The table of a wallet's activities: its columns and filters. */
+/** Columns and filters of the table of a wallet's activities. */
 
 import { byId, el, explored, figure, name } from "../dom.js";
 import { MISSING, amount, clock, count, dateTime, day, exact, instant, shortened, trend } from "../format.js";
@@ -7,7 +7,7 @@ import { reasonOf, typeOf } from "../status.js";
 const label = ({ symbol, ledgerId }) => symbol ?? shortened(ledgerId);
 
 /**
- * Offer the types and tokens that the report's activities have.
+ * Fill the filters with the types and tokens of the report's activities.
  * @param {{types: string[], tokens: any[]}} report
  */
 export function fillFilters({ types, tokens }) {
@@ -34,7 +34,7 @@ function options(id, all, pairs) {
 }
 
 /**
- * Put fees to the rows that they are shown with.
+ * Attach fees to the rows that show them.
  * @param {{data: any[], fees?: {activityId: string, fee: any}[]}} page
  * @returns {any[]}
  */
@@ -106,7 +106,7 @@ const isTail = ({ status }) => status === "Confirmed";
 const TAIL = "The network may still replace the blocks of these activities; the figures would follow.";
 
 /**
- * In the order of time, put the day above its rows, and say once which rows are not final yet.
+ * Sorted by time: put the day above its rows, and mark once which rows are not final yet.
  * @param {any[]} rows of a page
  * @param {string} sort
  * @returns {any[]} rows, and `{line, title, kind}` between them
@@ -141,7 +141,7 @@ function type({ type: kind, status, fees }, currency) {
   return fees.length ? el("span.named", null, types, ...fees.map((fee) => feeLine(fee, currency))) : types;
 }
 
-// Quantities are unsigned on the wire; the direction gives the sign, and a failed transaction moved nothing.
+// Quantities in responses are unsigned; the direction gives the sign, and a failed transaction moved nothing.
 function signed({ direction, status }, text, currency) {
   const moved = status === "Failed" ? null : { In: "up", Out: "down" }[direction];
   const value = moved === "down" && !text.startsWith("-") ? `-${text}` : text;

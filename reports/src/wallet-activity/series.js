@@ -1,6 +1,6 @@
 /**
- * The charts of a wallet over time, and the range that both charts and the rows show once one is chosen. Before that each
- * chart begins where it has something to show.
+ * The charts of a wallet over time. A chosen range applies to both charts and the rows; before a choice, each chart
+ * starts at its first data.
  */
 
 import {
@@ -27,15 +27,16 @@ let summary = null;
 let charts = null;
 let narrow = null;
 let measure = "count";
-let folded = true; // fees are not counted beside their transaction's other activities
+let folded = true; // fees are not counted next to other activities of their transaction
 let zoom = null; // [from, to) in milliseconds; null: everything
 let zoomTimer = 0;
 
 /**
- * Draw, or draw anew with what was zoomed to.
- * @param {any} report the summary
- * @param {any} drawing the charts' module
- * @param {(range: {from: string | null, to: string | null}) => void} narrowed told the days, `to` excluded
+ * Draw, or redraw with the current zoom.
+ *
+ * @param {any} report the summary.
+ * @param {any} drawing the charts' module.
+ * @param {(range: {from: string | null, to: string | null}) => void} narrowed called with the days, `to` excluded
  */
 export function drawSeries(report, drawing, narrowed) {
   [summary, charts, narrow] = [report, drawing, narrowed];
@@ -61,7 +62,7 @@ const valued = () => {
   return first < 0 ? [] : summary.valueHistory.slice(first);
 };
 
-// The axis of a chart: from its first day on, or from where the range that was chosen begins.
+// The axis of a chart starts at its first day, or at the start of the chosen range.
 function axisFrom(first) {
   const [, last] = extent();
   return around([Math.min(startOf(first), zoom?.[0] ?? Infinity), last]);
@@ -126,7 +127,7 @@ function drawTimeline() {
   );
 }
 
-// By value, a fee is what it cost, folded or not.
+// In the chart of values a fee counts by its value, folded or not.
 function counted(timeline) {
   if (!folded || measure === "value") return timeline;
   return timeline
@@ -139,13 +140,13 @@ press("measure", (chosen) => {
   redrawTimeline();
 });
 
-/** @param {boolean} fold whether fees belong to their transaction, and are not counted */
+/** @param {boolean} fold true if fees are part of their transaction and not counted */
 export const foldFees = (fold) => (folded = fold);
 
-/** @param {{activityCount: number, foldedFeeCount: number}} report @returns {number} as they are counted now */
+/** @param {{activityCount: number, foldedFeeCount: number}} report @returns {number} count with the current folding */
 export const activitiesOf = ({ activityCount, foldedFeeCount }) => activityCount - (folded ? foldedFeeCount : 0);
 
-/** Draw the activities anew, once they have been drawn. */
+/** Redraw the activities if they have been drawn. */
 export function redrawTimeline() {
   if (charts && summary.timeline.length) drawTimeline();
 }
@@ -172,13 +173,13 @@ function zoomTo(asked, from = null) {
     start <= first && end >= last
       ? null
       : [wholeDay(Math.max(start, first)), wholeDay(Math.min(end, last) + DAY_MS - 1)];
-  // A bar of the last week stands behind the last day.
+  // The last week's bar is placed after the last day.
   const endValue = end >= last ? last + 7 * DAY_MS : end;
   const values = zoom ? { startValue: Math.max(start, first), endValue } : { start: 0, end: 100 };
   for (const [id, chart] of listening) {
     if (id === from) continue;
-    DRAWN_BY[id](); // its axis may begin elsewhere now
-    chart.act({ type: "dataZoom", ...values, quiet: true }); // quiet: or each would answer the other
+    DRAWN_BY[id](); // its axis may have a new start
+    chart.act({ type: "dataZoom", ...values, quiet: true }); // quiet: otherwise each chart would react to the other
   }
   markRange();
   clearTimeout(zoomTimer);

@@ -1,5 +1,5 @@
--- The current state of every subject, from the newest balances: who holds how much, in order, of what, and how concentrated.
--- Every range begins with its tokens, so that one reading tells how a holder's balance moves.
+-- Current state of every subject from the newest balances: ranked holders, supplies, and figures of concentration.
+-- Every range begins with its tokens, so a single reading shows the behaviour of a holder's balance.
 create or replace temp table behaviours as
 select
     views.network, views.address as token_address,
@@ -96,7 +96,7 @@ select
 from balances
 order by subject_key, token_address;
 
--- The integers of the ratios, whose last division concerns a row per token. Squares in limbs of 15 digits.
+-- Integers of the ratios before their last division, one row per token. Squares are computed in limbs of 15 digits.
 create or replace table cap_table_integers as
 with holders as (
     select

@@ -1,6 +1,6 @@
--- The main marts, by hand: what `python -m tests.bench scale` holds the product's build against. The first run computes all
--- blocks, each later one those that are not in the results yet. Plain SQL for what the benchmark's warehouse has: subjects
--- with one covered range each, begun with their tokens, and no native value. Run in the file of the results, with the
+-- Hand-written SQL of the main marts, with which `python -m tests.bench scale` compares the service's build. The first run
+-- computes all blocks, each later one only new blocks. It is limited to the benchmark's warehouse: subjects with one
+-- covered range each, begun with their tokens, and no native value. It runs in the file of the results, with the
 -- warehouse attached as `warehouse`.
 
 -- Text of integers that are not negative; quotients of integers below 10^31, rounded half to even to 12 decimals.
@@ -53,7 +53,7 @@ create table if not exists wallet_activities (
     amount varchar, is_located boolean, amount_status varchar, amount_approx double
 );
 
--- 0: everything.
+-- 0: all blocks are new.
 set variable first_block = (select coalesce(max(block_number) + 1, 0) from blocks);
 
 
@@ -80,7 +80,7 @@ create temp view new_transfers as
 select * from warehouse.raw.token_transfers where block_number >= getvariable('first_block');
 
 
--- What moved, once per view, holder and block.
+-- Movements by view, holder and block.
 create temp table movements as
 with legs as (
     select
@@ -116,7 +116,7 @@ select subject_key, token_address, holder_address, block_number, sum(movement_ra
 from legs
 group by subject_key, token_address, holder_address, block_number;
 
--- Readings of pairs that moved, and by how much each differs from what is known until then.
+-- Readings of pairs with movements, with their difference to the balance known before.
 create temp table readings as
 with new_readings as (
     select
@@ -130,7 +130,7 @@ with new_readings as (
     where readings.block_number >= getvariable('first_block')
 ),
 
--- Since the newest balance that is known, or the beginning.
+-- Movements since the newest known balance, or since the beginning.
 compared as (
     select
         new_readings.subject_key, new_readings.token_address, new_readings.holder_address, new_readings.block_number,

@@ -1,4 +1,4 @@
-"""Limits on a request before the application sees it, with a handed-in clock and without sockets."""
+"""Limits on a request before the application sees it, with a fake clock and without sockets."""
 
 import asyncio
 import json
@@ -35,7 +35,7 @@ def run(
     limits: Limits | None = None,
     send: Callable[[Any], Awaitable[None]] | None = None,
 ) -> list[dict[str, Any]]:
-    """Send messages to an application behind the limits, then nothing more; return its answer."""
+    """Send messages to an application behind the limits, then stop; return its response."""
     left, sent = iter(messages), list[dict[str, Any]]()
 
     async def receive() -> dict[str, Any]:
@@ -70,7 +70,7 @@ def run(
         ("unix", ["203.0.113.1"], "unix"),
     ],
 )
-def test_client_is_the_last_address_that_no_trusted_proxy_has(peer: str, forwarded: list[str], client: str) -> None:
+def test_client_is_the_last_address_that_is_no_trusted_proxy(peer: str, forwarded: list[str], client: str) -> None:
     asked = scope([("x-forwarded-for", value) for value in forwarded], peer)
 
     async def app(*_: Any) -> None:
@@ -95,7 +95,7 @@ def test_body_that_pauses_is_refused() -> None:
     assert found.value.headers == {"Connection": "close"}
 
 
-def test_body_that_drips_is_refused_at_its_total_time() -> None:
+def test_slow_body_is_refused_after_the_total_time() -> None:
     now, read = 0.0, 0
 
     def clock() -> float:
@@ -115,7 +115,7 @@ def test_body_that_drips_is_refused_at_its_total_time() -> None:
     assert "within 60 s" in found.value.detail
 
 
-def test_wait_for_the_client_to_leave_has_no_limit() -> None:
+def test_waiting_for_disconnect_has_no_limit() -> None:
     async def app(_: Any, receive: Any, __: Any) -> None:
         await receive()
         leaving = asyncio.ensure_future(receive())
@@ -126,13 +126,13 @@ def test_wait_for_the_client_to_leave_has_no_limit() -> None:
     run(app, scope(), [piece(more=False)], Limits(body_pause=0.01, body=0.01))
 
 
-def test_body_broken_off_is_an_error_of_the_client() -> None:
+def test_incomplete_body_is_a_client_error() -> None:
     with pytest.raises(ApiError) as found:
         run(read_all, scope(), [piece(), {"type": "http.disconnect"}])
     assert (found.value.status, found.value.code) == (400, "incomplete-body")
 
 
-def test_client_that_reads_nothing_ends_its_request() -> None:
+def test_client_that_does_not_read_has_its_request_ended() -> None:
     ended = []
 
     async def stuck(_: Any) -> None:
@@ -148,7 +148,7 @@ def test_client_that_reads_nothing_ends_its_request() -> None:
     assert ended == [True]
 
 
-def test_answer_that_takes_long_to_make_is_not_ended() -> None:
+def test_slow_response_is_not_aborted() -> None:
     async def app(_: Any, __: Any, send: Any) -> None:
         await send({"type": "http.response.start"})
         await asyncio.sleep(0.05)
@@ -157,7 +157,7 @@ def test_answer_that_takes_long_to_make_is_not_ended() -> None:
     assert len(run(app, scope(), (), Limits(answer_pause=0.01))) == 2
 
 
-def test_time_out_of_the_application_is_not_taken_for_the_clients() -> None:
+def test_timeout_of_the_application_is_not_taken_for_the_clients() -> None:
     async def app(*_: Any) -> None:
         raise TimeoutError("a query")
 
@@ -169,7 +169,7 @@ def test_time_out_of_the_application_is_not_taken_for_the_clients() -> None:
     ("headers", "version", "is_refused"),
     [([], "1.1", False), ([("host", "b")], "1.1", True), ([("host", "b")], "1.0", True)],
 )
-def test_second_host_is_refused(headers: list[tuple[str, str]], version: str, is_refused: bool) -> None:
+def test_second_host_header_is_refused(headers: list[tuple[str, str]], version: str, is_refused: bool) -> None:
     async def app(*_: Any) -> None:
         return None
 

@@ -1,4 +1,4 @@
-"""Cursors and embed tokens: our own are decoded to their contents, and any other text raises the module's error."""
+"""Cursors and embed tokens: our own are decoded, and any other text raises the module's error."""
 
 import base64
 from datetime import UTC, datetime, timedelta
@@ -45,14 +45,14 @@ def test_a_changed_cursor_is_refused(position: Position, data: st.DataObject) ->
 
 
 @given(st.text(max_size=100) | NEARLY)
-def test_another_text_is_no_cursor(text: str) -> None:
+def test_any_other_text_is_refused_as_cursor(text: str) -> None:
     with pytest.raises(ApiError) as caught:
         CIPHER.decrypt(b"scope", "epoch", text)
     assert caught.value.code == "bad-cursor"
 
 
 @given(st.text(max_size=40), st.dictionaries(st.text(max_size=10), st.text(max_size=40), max_size=3))
-def test_an_embed_token_is_read_to_its_claims(tenant: str, params: dict[str, str]) -> None:
+def test_embed_token_is_decoded_to_its_claims(tenant: str, params: dict[str, str]) -> None:
     token, claims = SIGNER.open_session(tenant, "cap-table", params, "emb_1", "key_1", NOW)
     assert SIGNER.read(token) == claims
     assert (claims.tenant, claims.params) == (tenant, params)
@@ -66,9 +66,9 @@ def test_an_embed_token_is_read_to_its_claims(tenant: str, params: dict[str, str
 
 
 @given(st.text(max_size=100) | NEARLY | st.binary(max_size=200).map(lambda raw: f"e30.{raw.hex()}.x"), st.data())
-def test_another_text_is_no_embed_token(text: str, data: st.DataObject) -> None:
+def test_any_other_text_is_refused_as_embed_token(text: str, data: st.DataObject) -> None:
     token, _ = SIGNER.open_session("ten_1", "index", {}, "emb_1", "key_1", NOW)
-    # The last character of a signature has bits that do not count.
+    # The last character of a signature has unused bits.
     place = data.draw(st.integers(0, len(token) - 2))
     changed = token[:place] + data.draw(st.sampled_from("ABz09-_.")) + token[place + 1 :]
     for wrong in {text, token[:place], changed} - {token}:

@@ -1,4 +1,4 @@
-"""Limits on wrong API keys, with a handed-in clock."""
+"""Limits on wrong API keys, with a fake clock."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def test_address_with_many_wrong_keys_is_refused_for_the_rest_of_the_minute(time
     refusals.check("a", "another")
 
 
-def test_wrong_keys_are_bounded_over_all_addresses(time: Naps) -> None:
+def test_wrong_keys_are_limited_over_all_addresses(time: Naps) -> None:
     refusals = Refusals(time.clock)
     for number in range(3_000 // 50):
         add(refusals, f"a{number}", 50)
@@ -40,18 +40,18 @@ def test_wrong_keys_are_bounded_over_all_addresses(time: Naps) -> None:
     refusals.check("b", "another")
 
 
-def test_key_that_was_right_lately_is_looked_up_after_wrong_keys_of_its_address(time: Naps) -> None:
+def test_recently_valid_key_is_looked_up_after_wrong_keys_of_its_address(time: Naps) -> None:
     refusals = Refusals(time.clock)
     refusals.forgive("right")
     add(refusals, "a", 60)
     refusals.check("a", "right")
-    # Revoked meanwhile, it is a wrong key like others.
+    # After its revocation it is a wrong key like any other.
     refusals.add("a", "right")
     with pytest.raises(ApiError):
         refusals.check("a", "right")
 
 
-def test_remembered_keys_are_bounded(time: Naps) -> None:
+def test_number_of_remembered_keys_is_bounded(time: Naps) -> None:
     refusals = Refusals(time.clock)
     for number in range(10_001):
         refusals.forgive(str(number))

@@ -1,4 +1,4 @@
-"""What the signature of a handler may say, and what is made of it."""
+"""Signatures of handlers, and the operations derived from them."""
 
 from collections.abc import Callable
 from typing import Any
@@ -36,7 +36,7 @@ def _save(call: Call, payload: CapTableForm) -> None: ...
         (_save, {"body": None, "form": CapTableForm}),
     ],
 )
-def test_an_operation_says_what_the_signature_says(handler: Callable[..., Any], expected: dict[str, Any]) -> None:
+def test_operation_follows_the_signature(handler: Callable[..., Any], expected: dict[str, Any]) -> None:
     described = post("/")(handler).opt[OPERATION]
     assert {name: getattr(described, name) for name in expected} == expected
 
@@ -50,6 +50,6 @@ def _without_call() -> _Answer: ...
 
 
 @pytest.mark.parametrize("handler", [_two, _three, _any_struct, _rows_of_any, _a_list, _without_call])
-def test_a_signature_that_says_nothing_definite_is_refused(handler: Callable[..., Any]) -> None:
+def test_ambiguous_signature_is_refused(handler: Callable[..., Any]) -> None:
     with pytest.raises(TypeError):
         get("/")(handler)

@@ -1,4 +1,4 @@
-"""Turns of threads: shares, order, and refused requests."""
+"""Turns of threads: tenant shares, order, and refused requests."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -11,7 +11,7 @@ from api.http.turns import Turns
 
 
 class Work:
-    """Requests that hold their turns until they are let go."""
+    """Requests that hold their turns until released."""
 
     def __init__(self, turns: Turns) -> None:
         self.turns = turns
@@ -20,7 +20,7 @@ class Work:
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     async def ask(self, *names: str) -> None:
-        """Begin requests; the first letter of a name is its tenant."""
+        """Start requests; the first letter of a name is its tenant."""
         for name in names:
             self._ends[name] = asyncio.Event()
             self._tasks[name] = asyncio.create_task(self._hold(name))
@@ -119,7 +119,7 @@ def test_wait_that_is_too_long_is_refused_and_forgotten() -> None:
     run(case())
 
 
-def test_client_that_leaves_gives_its_place_and_its_turn_back() -> None:
+def test_disconnected_client_releases_its_place_and_its_turn() -> None:
     async def case() -> None:
         work = Work(Turns("writes", capacity=1, share=1))
         await work.ask("a1", "a2", "a3", "b1")
@@ -132,13 +132,13 @@ def test_client_that_leaves_gives_its_place_and_its_turn_back() -> None:
     run(case())
 
 
-def test_turn_that_comes_while_its_client_leaves_goes_to_the_next() -> None:
+def test_turn_granted_during_a_disconnect_goes_to_the_next() -> None:
     async def case() -> None:
         work = Work(Turns("writes", capacity=1, share=1))
         first = work.turns.turn("c")
         await first.__aenter__()
         await work.ask("a1", "b1")
-        # The turn is a1's as soon as this returns, though a1 does not run before the next step of the loop.
+        # a1 has the turn as soon as this returns, although it runs only in the next step of the loop.
         await first.__aexit__(None, None, None)
         await work.cancel("a1")
         assert work.begun == ["b1"]
@@ -147,14 +147,14 @@ def test_turn_that_comes_while_its_client_leaves_goes_to_the_next() -> None:
     run(case())
 
 
-def test_turn_is_not_given_to_a_request_that_just_left() -> None:
+def test_turn_is_not_given_to_a_disconnected_request() -> None:
     async def case() -> None:
         work = Work(Turns("writes", capacity=1, share=1))
         first = work.turns.turn("c")
         await first.__aenter__()
         await work.ask("a1", "a2", "b1")
         work._tasks["a1"].cancel()
-        # a1 has not run since, and is still in the queue.
+        # a1 has not run since and is still queued.
         await first.__aexit__(None, None, None)
         await work.cancel("a1")
         assert work.begun == ["a2"]
@@ -164,7 +164,7 @@ def test_turn_is_not_given_to_a_request_that_just_left() -> None:
     run(case())
 
 
-def test_failure_ends_the_turn() -> None:
+def test_failed_request_releases_its_turn() -> None:
     async def case() -> None:
         turns = Turns("writes", capacity=1, share=1)
 

@@ -1,4 +1,4 @@
-"""Fixtures of the control store's tests: each runs on an SQLite file and on a real Postgres."""
+"""Fixtures of the control store's tests, which run on an SQLite file and on a real Postgres."""
 
 import shutil
 import uuid
@@ -31,7 +31,7 @@ class World:
 
 @dataclass(frozen=True)
 class Template:
-    """A migrated store, because migrating takes longer than most tests: an SQLite file to be copied, or a database."""
+    """A migrated store to copy or reset, an SQLite file or a database; migrating takes longer than most tests."""
 
     made: Path | Restored
     principals: dict[str, Principal]
@@ -83,7 +83,7 @@ def _migrate(settings: Settings, has_world: bool) -> dict[str, Principal]:
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.long)])
 def kind(request: pytest.FixtureRequest) -> str:
-    """The database; a test that depends on its SQL names the kinds itself, by a mark below."""
+    """The kind of database; a test that depends on it names the kinds by a mark below."""
     return str(request.param)
 
 
@@ -96,7 +96,7 @@ on_postgres = pytest.mark.parametrize("kind", ["postgres"])
 
 @pytest.fixture
 def template(request: pytest.FixtureRequest, kind: str) -> Template | None:
-    """What the test's store is at first; None where it wants no `store`."""
+    """The initial store of the test; None if the test does not use `store`."""
     if "store" not in request.fixturenames:
         return None
     templates: Templates = request.getfixturevalue(f"{kind}_templates")
@@ -107,7 +107,7 @@ def template(request: pytest.FixtureRequest, kind: str) -> Template | None:
 def settings(
     request: pytest.FixtureRequest, kind: str, template: Template | None, tmp_path: Path
 ) -> Iterator[Settings]:
-    """Settings of a store: migrated where the test wants a `store`, else empty."""
+    """Settings of a store: migrated if the test uses `store`, otherwise empty."""
     data_dir = tmp_path / "data"
     if kind == "sqlite":
         found = load_settings({"LEDGERMART_DATA_DIR": str(data_dir)})
@@ -130,7 +130,7 @@ def settings(
 
 @pytest.fixture
 def empty_store(settings: Settings) -> Iterator[ControlStore]:
-    # No test is decided by the store's own limit of 10 s.
+    # No test result depends on the store's own limit of 10 s.
     store = open_store(settings, wait_seconds=600)
     yield store
     store.close()

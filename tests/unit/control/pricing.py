@@ -1,4 +1,4 @@
-"""What tests of pairs share: two preconfigured sources with their market lists, and a tenant's items."""
+"""Shared data of tests of pairs: two preconfigured sources with market lists, and a tenant's items."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ DEFINITIONS = {
 
 @dataclass(frozen=True)
 class Listed:
-    """A market as a list has it."""
+    """A market of a list."""
 
     market_id: str
     base: str
@@ -71,7 +71,7 @@ MARKETS = {
 
 
 def markets_of(asked: Mapping[str, Collection[str]]) -> dict[str, MarketIndex]:
-    """Give the lists, cut to the codes asked for as the API does."""
+    """Return the lists, filtered by codes as the API does."""
     return {
         source_id: MarketIndex(
             market

@@ -1,4 +1,4 @@
-"""A second writer of the control store, which waits for the transaction of the test."""
+"""A second writer of the control store that waits for the test's transaction."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor

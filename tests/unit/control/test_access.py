@@ -18,7 +18,7 @@ NOON = datetime(2024, 5, 1, 12, 0, 30, 500_000, tzinfo=UTC)
 
 
 @on_both
-def test_a_tenant_is_made_once(world: World) -> None:
+def test_tenant_is_created_only_once(world: World) -> None:
     with pytest.raises(Conflict) as caught, world.store.write() as session:
         tenants.create(session, "acme")
     assert caught.value.existing_id == world.acme.tenant_id
@@ -87,7 +87,7 @@ def test_a_wrong_key_is_refused_in_the_same_words(world: World) -> None:
 
 
 @on_both
-def test_a_key_is_revoked_once_and_by_its_tenant(world: World) -> None:
+def test_key_is_revoked_once_and_only_by_its_tenant(world: World) -> None:
     with world.store.write() as session:
         key, _ = access.create_key(session, world.acme.tenant_id, "viewer")
     for tenant_id, key_id in (
@@ -107,7 +107,7 @@ def test_a_key_is_revoked_once_and_by_its_tenant(world: World) -> None:
 
 
 @on_both
-def test_use_is_recorded_to_the_minute_and_seldom(world: World) -> None:
+def test_use_is_recorded_at_most_once_a_minute(world: World) -> None:
     key_id = world.acme.key_id
     assert access.is_touch_due(world.acme, NOON)
     with world.store.write() as session:
@@ -124,7 +124,7 @@ def test_use_is_recorded_to_the_minute_and_seldom(world: World) -> None:
         access.touch(session, key_id, NOON + timedelta(minutes=1))
     with world.store.read() as session:
         assert session.get_one(ApiKey, key_id).last_used_at == used + timedelta(minutes=1)
-        assert revision.read_revision(session) == before  # the pipeline has nothing to do because of a request
+        assert revision.read_revision(session) == before  # a request gives the pipeline no work
 
 
 @pytest.mark.parametrize(
@@ -141,5 +141,5 @@ def test_each_role_includes_the_ones_below(held: str, passes: list[str]) -> None
                 access.require(principal, role)
 
 
-def test_a_principal_never_holds_a_secret() -> None:
+def test_principal_contains_no_secret() -> None:
     assert {field.name for field in fields(Principal)} == {"tenant_id", "key_id", "role", "last_used_at", "revision"}

@@ -1,4 +1,4 @@
-"""The EVM address codec, against eth_utils, which computes checksums by itself."""
+"""The EVM address codec, compared with the checksums of eth_utils."""
 
 import pytest
 from eth_utils.address import is_checksum_address, is_hex_address, to_checksum_address

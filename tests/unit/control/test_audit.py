@@ -1,4 +1,4 @@
-"""The audit: one event per configuration write, with what changed and who did it."""
+"""The audit: one event per configuration write, with the change and its author."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -18,7 +18,7 @@ USDC = "0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48"
 
 
 def events(world: World, **filters: Any) -> list[AuditEvent]:
-    """Acme's events, newest first, without those of its keys unless asked for."""
+    """Return Acme's events, newest first, by default without those of its keys."""
     with world.store.read() as session:
         rows = audit.list_page(session, world.acme.tenant_id, AuditFilters(**filters), 1000).rows
     return [row for row in rows if row.object_kind != "key" or filters]
@@ -29,7 +29,7 @@ def at(second: int) -> datetime:
 
 
 def live_through(world: World) -> dict[str, str]:
-    """Do every kind of configuration write once, a second apart; gives the ids of the objects."""
+    """Do every kind of configuration write once, a second apart; return the ids of the objects."""
     acme = world.acme
     with world.store.write() as session:
         ledger, _ = ledgers.put(session, acme, world.networks, "ethereum", "main", "Main", now=at(0))
@@ -105,7 +105,7 @@ def test_every_write_leaves_its_event(world: World) -> None:
     assert all(event.id.startswith("aud_") for event in found)
 
 
-def test_what_changes_nothing_leaves_no_event(world: World) -> None:
+def test_write_without_a_change_leaves_no_event(world: World) -> None:
     acme = world.acme
     with world.store.write() as session:
         ledgers.put(session, acme, world.networks, "ethereum", "main")
@@ -130,7 +130,7 @@ def test_what_changes_nothing_leaves_no_event(world: World) -> None:
 
 
 @on_both
-def test_what_fails_leaves_no_event(world: World) -> None:
+def test_failed_write_leaves_no_event(world: World) -> None:
     acme = world.acme
     with world.store.write() as session:
         ledgers.put(session, acme, world.networks, "ethereum", "main")
@@ -156,7 +156,7 @@ def test_no_secret_is_recorded(world: World) -> None:
     assert key.secret_hash not in recorded
 
 
-def test_the_request_is_named_where_there_is_one(world: World) -> None:
+def test_event_names_its_request_if_there_is_one(world: World) -> None:
     token = audit.REQUEST_ID.set("req-1")
     try:
         with world.store.write() as session:

@@ -1,4 +1,4 @@
-"""The windows of a price discovery, checked by walking over them."""
+"""The windows of a price discovery, checked one by one."""
 
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -43,8 +43,8 @@ def check_contiguous(found: list[Window], start: datetime, end: datetime) -> Non
     steps=st.integers(1, 10_000),
     span=st.one_of(st.integers(1, 300_000_000), st.integers(1, 300).map(lambda whole: whole * 1_000_000)),
 )
-def test_exact_windows_last_their_length(start: datetime, size: WindowSize, steps: int, span: int) -> None:
-    # Multiples of these seconds are the lengths whose multiplier is a finite decimal: below it stand 2 and 5 alone.
+def test_fixed_windows_have_their_exact_length(start: datetime, size: WindowSize, steps: int, span: int) -> None:
+    # Only multiples of these seconds have a finite decimal multiplier: its denominator has just the factors 2 and 5.
     seconds = steps * {60: 3, 3600: 9, 86_400: 27, 604_800: 189}[EXACT[size]]
     multiplier = Decimal(seconds) / EXACT[size]
     end = start + timedelta(microseconds=seconds * span)
@@ -74,7 +74,7 @@ def test_calendar_windows_keep_the_day(start: datetime, days: int, size: WindowS
     assert found[-1].is_partial or following.start == end
 
 
-def test_months_from_the_31st_come_back_to_it() -> None:
+def test_months_from_the_31st_return_to_the_31st() -> None:
     found = listed("2024-01-31T06:00", "2024-06-30T06:00", WindowSize.MONTH)
     assert starts(*found) == [
         date(2024, 1, 31),
@@ -98,7 +98,7 @@ def test_leap_day_years() -> None:
     assert found[-1] == Window(at("2028-02-29"), at("2028-03-01"), True)
 
 
-def test_the_last_is_cut_and_says_so() -> None:
+def test_last_window_is_cut_and_marked() -> None:
     assert listed("2026-01-01", "2026-01-02T12:00", WindowSize.DAY) == [
         Window(at("2026-01-01"), at("2026-01-02"), False),
         Window(at("2026-01-02"), at("2026-01-02T12:00"), True),
@@ -117,7 +117,7 @@ def test_fractions_and_multiples() -> None:
     assert len(listed("2026-01-01T00:00:00", "2026-01-01T00:01:00", WindowSize.MINUTE, "0.05")) == 20
 
 
-def test_a_window_longer_than_calendars_is_cut() -> None:
+def test_window_beyond_the_calendar_is_cut() -> None:
     for size in (WindowSize.WEEK, WindowSize.YEAR):
         assert listed("2026-01-01", "2026-02-01", size, "1000000") == [Window(at("2026-01-01"), at("2026-02-01"), True)]
 

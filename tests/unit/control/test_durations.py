@@ -1,4 +1,4 @@
-"""Durations: exact lengths alone."""
+"""Durations of exact length."""
 
 import pytest
 
@@ -50,7 +50,7 @@ def test_exact_lengths_are_read(text: str, seconds: int) -> None:
         ("P999999999W", "out-of-range"),
     ],
 )
-def test_others_are_named(text: str, code: str) -> None:
+def test_other_durations_are_refused_by_name(text: str, code: str) -> None:
     with pytest.raises(Invalid) as caught:
         read_duration("maxAge", text)
     assert (caught.value.field, caught.value.code) == ("maxAge", code)

@@ -1,4 +1,4 @@
-"""Embed ids and embed origins: made once, replaced at once, validated before they may reach a header."""
+"""Embed ids and origins: created once, replaced atomically, validated before use in a header."""
 
 import re
 
@@ -26,7 +26,7 @@ def audited(world: World) -> list[tuple[str, dict[str, object] | None, dict[str,
 
 
 @on_both
-def test_an_embed_id_is_made_once_and_is_the_tenants_own(world: World) -> None:
+def test_embed_id_is_created_once_per_tenant(world: World) -> None:
     with world.store.read() as session:
         assert embedding.present_id(session, world.acme.tenant_id) is None
     with world.store.write() as session:
@@ -43,7 +43,7 @@ def test_an_embed_id_is_made_once_and_is_the_tenants_own(world: World) -> None:
 
 
 @on_postgres
-def test_first_links_at_once_get_one_id(world: World) -> None:
+def test_concurrent_first_links_get_one_id(world: World) -> None:
     def make() -> str:
         with world.store.write() as session:
             return embedding.make_id(session, world.acme.tenant_id)
@@ -128,7 +128,7 @@ def test_origins_are_replaced_in_order_without_repetition(world: World) -> None:
 
 
 @on_postgres
-def test_writers_of_origins_at_once_wait_for_each_other(world: World) -> None:
+def test_concurrent_writers_of_origins_wait_for_each_other(world: World) -> None:
     wanted = ["https://a.example", "https://b.example"]
 
     def replace() -> None:
@@ -151,7 +151,7 @@ def test_every_wrong_origin_is_named_and_nothing_is_stored(world: World) -> None
         assert embedding.list_origins(session, world.acme.tenant_id) == []
 
 
-def test_there_is_a_most_of_origins(world: World) -> None:
+def test_number_of_origins_is_limited(world: World) -> None:
     many = [f"https://p{number}.example" for number in range(51)]
     with world.store.write() as session:
         assert len(embedding.set_origins(session, world.acme, many[:50])) == 50
@@ -172,7 +172,7 @@ def test_there_is_a_most_of_origins(world: World) -> None:
         ("https://a-1.b--2.example:65535", "https://a-1.b--2.example:65535"),
     ],
 )
-def test_an_origin_is_read_as_browsers_write_it(written: str, read: str) -> None:
+def test_origin_is_normalised_as_browsers_send_it(written: str, read: str) -> None:
     assert read_origin(written) == read
 
 
@@ -194,7 +194,7 @@ def test_an_origin_is_read_as_browsers_write_it(written: str, read: str) -> None
         f"https://{'a.' * 126}aa",
     ],
 )  # fmt: skip
-def test_what_is_no_origin_is_refused(text: str) -> None:
+def test_invalid_origin_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         read_origin(text)
 
@@ -221,7 +221,7 @@ def test_links_begin_with_the_public_url_or_where_the_api_listens() -> None:
 
 
 @on_both
-def test_a_secret_that_an_older_version_did_not_know_is_made_and_the_others_stay(store: ControlStore) -> None:
+def test_secret_unknown_to_an_older_version_is_added(store: ControlStore) -> None:
     with store.write() as session:
         key = service_secrets.get(session, service_secrets.CURSOR_KEY)
         session.execute(text("delete from service_secrets where name != 'cursor-signing-key'"))
@@ -235,7 +235,7 @@ def test_a_secret_that_an_older_version_did_not_know_is_made_and_the_others_stay
 
 @settings(max_examples=25)
 @given(st.from_regex(PATTERN.replace("$", r"\Z")) | st.from_regex(r"[Hh]ttps?://[A-Za-z0-9.-]{1,12}(:[0-9]{1,6})?\Z"))
-def test_the_documented_pattern_has_the_origins_that_are_read(origin: str) -> None:
+def test_documented_pattern_accepts_the_same_origins(origin: str) -> None:
     is_documented = re.search(PATTERN, origin) is not None
     try:
         read_origin(origin)

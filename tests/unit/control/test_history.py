@@ -1,4 +1,4 @@
-"""Bounds of history requests: what is accepted, and their canonical texts."""
+"""Bounds of history requests: accepted texts and their canonical forms."""
 
 from datetime import UTC, datetime, timedelta, timezone
 
@@ -37,7 +37,7 @@ def test_bounds(text: str, bound: Bound) -> None:
 
 
 @given(st.integers(0, 10**17), st.integers(-14 * 60, 14 * 60))
-def test_an_instant_means_the_same_in_any_zone_and_after_it_was_stored(microseconds: int, minutes: int) -> None:
+def test_instant_is_the_same_in_any_zone_and_after_storing(microseconds: int, minutes: int) -> None:
     instant = datetime.fromtimestamp(0, UTC) + timedelta(microseconds=microseconds)
     bound = parse_bound(instant.astimezone(timezone(timedelta(minutes=minutes))).isoformat())
     assert bound.instant == instant
@@ -66,7 +66,7 @@ def test_an_instant_means_the_same_in_any_zone_and_after_it_was_stored(microseco
         ("x" * 10_000, "malformed"),
     ],
 )
-def test_what_is_no_bound(text: str, code: str) -> None:
+def test_invalid_bounds_are_refused(text: str, code: str) -> None:
     with pytest.raises(Invalid) as caught:
         parse_bound(text, "to")
     assert (caught.value.field, caught.value.code) == ("to", code)
@@ -100,7 +100,7 @@ def test_ranges(start: str, end: str) -> None:
         ("2026-01-31T12:00:00Z", "2026-01-31T13:00:00+02:00", "to", "empty-range"),
     ],
 )
-def test_ranges_that_cannot_be(start: str, end: str, field: str, code: str) -> None:
+def test_invalid_ranges_are_refused(start: str, end: str, field: str, code: str) -> None:
     with pytest.raises(Invalid) as caught:
         parse_range(start, end)
     assert (caught.value.field, caught.value.code) == (field, code)

@@ -1,4 +1,4 @@
-"""Definition files of any content are read, or refused by the error of their module."""
+"""Definition files with any content are read or refused with their module's error."""
 
 import contextlib
 import json
@@ -54,7 +54,7 @@ def toml(value: Any) -> str:
         return "[" + ", ".join(map(toml, value)) + "]"
     if isinstance(value, float):
         return repr(value)
-    # JSON escapes what TOML does, but for DEL.
+    # JSON has the same escapes as TOML, except for DEL.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
@@ -70,7 +70,7 @@ def load(path: Path, content: bytes, read: Callable[..., Any], error: type[Excep
 
 @pytest.mark.parametrize(("table", "entry", "read", "error"), FILES)
 @given(content=st.binary(max_size=200) | st.text(PLAIN, max_size=200).map(str.encode))
-def test_any_content(
+def test_file_with_any_content_is_read_or_refused(
     tmp_path_factory: pytest.TempPathFactory,
     table: str,
     entry: dict[str, Any],
@@ -84,7 +84,7 @@ def test_any_content(
 
 @pytest.mark.parametrize(("table", "entry", "read", "error"), FILES)
 @given(data=st.data())
-def test_any_value_of_a_field(
+def test_any_value_of_a_field_is_read_or_refused(
     tmp_path_factory: pytest.TempPathFactory,
     table: str,
     entry: dict[str, Any],

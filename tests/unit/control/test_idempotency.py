@@ -69,7 +69,7 @@ def test_an_expired_answer_is_replaced(world: World) -> None:
 
 
 @on_both
-def test_purge_deletes_what_has_expired(world: World) -> None:
+def test_purge_deletes_expired_answers(world: World) -> None:
     for number in range(3):
         keep(world, f"k{number}", b"", NOON + timedelta(hours=number))
     with world.store.write() as session:

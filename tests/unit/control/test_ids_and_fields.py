@@ -32,7 +32,7 @@ def test_ids_sort_by_creation_and_are_unique_among_threads() -> None:
 @pytest.mark.parametrize(
     "text", ["", "tok_", "wal_" + "0" * 26, "tok_" + "0" * 25, "tok_" + "u" * 26, "tok_" + "0" * 26 + "\n"]
 )
-def test_other_texts_are_no_ids(text: str) -> None:
+def test_other_texts_are_refused_as_ids(text: str) -> None:
     assert not is_id("tok_", text)
 
 
@@ -67,7 +67,7 @@ def test_bad_texts_are_refused_naming_field_and_kind(text: str, code: str) -> No
     assert caught.value.detail.isprintable()
 
 
-def test_null_is_no_text_and_lines_are_allowed_where_said() -> None:
+def test_optional_text_may_be_null_and_multiline_text_has_line_breaks() -> None:
     assert check_optional_text("name", None, 10) is None
     assert check_text("description", "a\n\tb", 10, is_multiline=True) == "a\n\tb"
     with pytest.raises(Invalid):

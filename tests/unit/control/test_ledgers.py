@@ -169,7 +169,7 @@ def test_a_network_in_use_that_is_not_defined_is_found(world: World) -> None:
         assert undefined_networks(session, []) == []
 
 
-def test_a_change_keeps_what_is_unset_and_none_clears(world: World) -> None:
+def test_update_keeps_unset_fields_and_none_clears_a_field(world: World) -> None:
     ledger, _ = put(world, display_name="Main", description="d", now=NOON)
     later = NOON + timedelta(seconds=1)
     with world.store.write() as session:
@@ -187,7 +187,7 @@ def test_a_change_keeps_what_is_unset_and_none_clears(world: World) -> None:
         assert revision.read_revision(session) == before
 
 
-def test_a_change_that_cannot_be(world: World) -> None:
+def test_invalid_changes_are_refused(world: World) -> None:
     put(world)
     viewer = Principal(world.acme.tenant_id, world.acme.key_id, Role.VIEWER)
     with world.store.write() as session:
@@ -201,7 +201,7 @@ def test_a_change_that_cannot_be(world: World) -> None:
     assert caught.value.field == "description"
 
 
-def test_a_ledger_in_use_stays(world: World) -> None:
+def test_ledger_in_use_cannot_be_removed(world: World) -> None:
     ledger, _ = put(world)
     made = []
     with world.store.write() as session:
@@ -220,7 +220,7 @@ def test_a_ledger_in_use_stays(world: World) -> None:
 
 
 @on_both
-def test_who_may_remove_and_what_follows(world: World) -> None:
+def test_only_admin_removes_a_ledger_and_its_name_becomes_free(world: World) -> None:
     ledger, _ = put(world)
     operator = Principal(world.acme.tenant_id, world.acme.key_id, Role.OPERATOR)
     with pytest.raises(Denied), world.store.write() as session:

@@ -1,4 +1,4 @@
-"""Rules of manual prices: what may be entered, revisions, all or nothing, lists."""
+"""Rules of manual prices: valid values, revisions, all-or-nothing writes, lists."""
 
 import random
 import time
@@ -78,7 +78,7 @@ def desk(world: World) -> Desk:
     return Desk(world)
 
 
-def test_one_price(desk: Desk) -> None:
+def test_single_price_is_stored(desk: Desk) -> None:
     (made,) = desk.enter(PriceEntry(Decimal("101.250"), "2026-01-31", "Audited"))
     assert (made.price, made.effective_from, made.revision, made.is_current) == ("101.25", DAY, 1, True)
     assert (made.note, made.created_by, made.created_at) == ("Audited", desk.world.acme.key_id, NOON)
@@ -119,7 +119,7 @@ def test_prices_are_exact(written: str, text: str) -> None:
         ("1.0000000000000000001", "too-precise"),
     ],
 )
-def test_prices_that_cannot_be_stored(written: str, code: str) -> None:
+def test_invalid_prices_are_refused(written: str, code: str) -> None:
     with pytest.raises(Invalid) as caught:
         positive_decimal("price", Decimal(written))
     assert (caught.value.field, caught.value.code) == ("price", code)
@@ -164,7 +164,7 @@ def test_instants(written: str, instant: datetime) -> None:
         ("2026-01-31T10:00:00.1234567Z", "too-precise"),
     ],
 )
-def test_instants_that_cannot_be(written: str, code: str) -> None:
+def test_invalid_instants_are_refused(written: str, code: str) -> None:
     with pytest.raises(InvalidValues) as caught:
         check(("1", written), is_bulk=False)
     assert [(error.field, error.code) for error in caught.value.errors] == [("effectiveFrom", code)]
@@ -190,7 +190,7 @@ def test_every_wrong_value_is_named_with_its_row() -> None:
 
 
 @on_both
-def test_a_further_price_for_an_instant_is_a_revision(desk: Desk) -> None:
+def test_second_price_of_an_instant_is_a_revision(desk: Desk) -> None:
     (first,) = desk.enter(("1", "2026-01-31"))
     second, other = desk.enter(("2", "2026-01-31T00:00:00Z"), ("7", "2026-01-30"))
     (third,) = desk.enter(("1", "2026-01-31"))
@@ -254,7 +254,7 @@ def test_lists_by_time_in_pages(desk: Desk) -> None:
         desk.all(after=After("x", "1"))
 
 
-def test_one_event_and_one_revision_of_the_configuration_for_many(desk: Desk) -> None:
+def test_many_prices_make_one_event_and_one_configuration_revision(desk: Desk) -> None:
     with desk.world.store.read() as session:
         before = revision.read_revision(session)
     many = desk.enter(("1", "2026-01-02"), ("2", "2026-01-01"))
@@ -276,7 +276,7 @@ def test_one_event_and_one_revision_of_the_configuration_for_many(desk: Desk) ->
 
 
 @on_both
-def test_all_or_nothing(desk: Desk) -> None:
+def test_failed_write_stores_no_price(desk: Desk) -> None:
     twice = [NewPrice(price, DAY, None) for price in ("1", "2")]
     with pytest.raises(IntegrityError), desk.world.store.write() as session:
         manual_prices.enter(session, desk.world.acme, DEFINITIONS, desk.source_id, desk.pair_id, twice)
@@ -284,7 +284,7 @@ def test_all_or_nothing(desk: Desk) -> None:
 
 
 @on_both
-def test_who_may_and_for_what(desk: Desk) -> None:
+def test_only_operators_of_the_tenant_enter_prices_of_supported_pairs(desk: Desk) -> None:
     world = desk.world
     viewer = Principal(world.acme.tenant_id, world.acme.key_id, Role.VIEWER)
     prices = check(("1", "2026-01-01"))
@@ -304,7 +304,7 @@ def test_who_may_and_for_what(desk: Desk) -> None:
     assert desk.all() == []
 
 
-def test_prices_of_what_was_removed_are_not_shown(desk: Desk) -> None:
+def test_prices_of_a_removed_source_are_not_shown(desk: Desk) -> None:
     desk.enter(("1", "2026-01-01"))
     with desk.world.store.write() as session:
         sources.remove(session, desk.world.acme, DEFINITIONS, desk.source_id)
@@ -315,7 +315,7 @@ def test_prices_of_what_was_removed_are_not_shown(desk: Desk) -> None:
 
 
 @on_postgres
-def test_two_writers_of_one_instant_make_two_revisions_whose_keys_follow_their_commits(desk: Desk) -> None:
+def test_two_writers_of_one_instant_make_revisions_in_commit_order(desk: Desk) -> None:
     with desk.world.store.write() as session:
         asked = (session, desk.world.acme, DEFINITIONS, desk.source_id, desk.pair_id)
         manual_prices.enter(*asked, check(("1", "2026-01-31")))
@@ -328,7 +328,7 @@ def test_two_writers_of_one_instant_make_two_revisions_whose_keys_follow_their_c
 
 @on_postgres
 def test_keys_follow_commits_across_pairs(world: World, desk: Desk) -> None:
-    """The pipeline reads prices after the last key it knows, so a lower key that commits later would be skipped."""
+    """The pipeline reads prices after its last known key, so it would skip a lower key that commits later."""
     other = Desk.__new__(Desk)
     other.world, other.source_id = world, desk.source_id
     add_items(world, world.acme, "EUR")
@@ -339,7 +339,7 @@ def test_keys_follow_commits_across_pairs(world: World, desk: Desk) -> None:
     with world.store.write() as session:
         revision.bump(session, world.acme.tenant_id)
         second = start_waiting(world.settings, lambda: other.enter(("2", "2026-01-31")))
-        # The second writer has no key yet, so this price, which commits first, gets the lower one.
+        # The second writer has no key yet, so this price commits first and gets the lower key.
         asked = (session, world.acme, DEFINITIONS, desk.source_id, desk.pair_id)
         manual_prices.enter(*asked, check(("1", "2026-01-31")))
     second.result()

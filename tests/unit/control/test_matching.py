@@ -1,4 +1,4 @@
-"""Where a source has a pair's price: directions, own codes, ambiguity, markets that are gone."""
+"""Markets of a source for a pair: directions, own codes, ambiguity, delisted markets."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ from control.pricing.matching import (
 
 @dataclass(frozen=True)
 class Listed:
-    """A market as a list has it."""
+    """A market of a list."""
 
     market_id: str
     base: str
@@ -46,7 +46,7 @@ def item(text: str) -> ItemName:
 def find(
     pair: str, *markets: Listed, inverse: bool = False, bridge: str | None = None, price_type: str = "Trade"
 ) -> Route | Unresolved:
-    """Resolve 'AS/IN' at a source with these markets, listed in the opposite order too."""
+    """Resolve 'AS/IN' at a source with these markets, also listed in reverse order."""
     priced_as, priced_in = (item(text) for text in pair.split("/"))
     wanted = Wanted(priced_as, priced_in, price_type, inverse, None if bridge is None else item(bridge))
     found = [
@@ -68,7 +68,7 @@ def test_a_market_of_exactly_these_codes_is_found() -> None:
 
 
 @pytest.mark.parametrize("pair", ["btc/USD", "XXBT/USD", "BT/USD", "USD/BTC"])
-def test_nothing_else_is(pair: str) -> None:
+def test_other_markets_are_not_found(pair: str) -> None:
     found = find(pair, market("BTC/USD", own="XXBT/ZUSD"))
     assert status(found) == "NoMarket"
 
@@ -125,7 +125,7 @@ def test_different_assets_under_one_code_are_ambiguous() -> None:
     assert "map the symbol" in found.detail
 
 
-def test_the_own_code_names_one_of_them() -> None:
+def test_mapping_to_an_own_code_resolves_the_ambiguity() -> None:
     old, new = market("LUNA/USD#1", own="LUNA/ZUSD"), market("LUNA/USD#2", own="LUNA2/ZUSD")
     assert find("LUNA>LUNA2/USD", old, new) == Route(Derivation.DIRECT, (Leg("LUNA/USD#2", "Trade", False),))
     assert find("LUNA>LUNA/USD", old, new) == Route(Derivation.DIRECT, (Leg("LUNA/USD#1", "Trade", False),))
@@ -155,7 +155,7 @@ def test_an_inactive_market_gives_no_price() -> None:
     assert "BTC/USD" in found.detail
 
 
-def test_an_active_one_elsewhere_does() -> None:
+def test_active_market_elsewhere_gives_a_price() -> None:
     gone = market("BTC/USD#old", own="OLD/USD", active=False)
     assert find("BTC/USD", gone, market("BTC/USD")) == Route(Derivation.DIRECT, (Leg("BTC/USD", "Trade", False),))
     assert find("BTC/USD", gone, market("USD/BTC"), inverse=True) == Route(
@@ -165,14 +165,14 @@ def test_an_active_one_elsewhere_does() -> None:
     assert status(bridged) == "Resolved"
 
 
-def test_a_bridge_with_a_leg_that_is_gone_is_gone() -> None:
+def test_bridge_with_a_delisted_leg_is_gone() -> None:
     found = find("BTC/USD", market("BTC/EUR"), market("EUR/USD", active=False), bridge="EUR")
     assert isinstance(found, Unresolved)
     assert found.status is MappingStatus.MARKET_GONE
     assert [gone.market_id for gone in found.candidates] == ["EUR/USD"]
 
 
-def test_a_price_type_that_the_source_does_not_have() -> None:
+def test_price_type_missing_at_the_source() -> None:
     found = find("BTC/USD", market("BTC/USD"), price_type="NAV")
     assert isinstance(found, Unresolved)
     assert found.status is MappingStatus.UNSUPPORTED
@@ -192,7 +192,7 @@ def test_an_inverted_market_gives_the_other_sides_price(price_type: str, leg_typ
         assert f"does not supply the price type {leg_type}" in one_sided.detail
 
 
-def test_a_list_that_is_not_collected_is_pending_and_an_empty_one_is_not() -> None:
+def test_uncollected_list_is_pending_and_empty_list_is_not() -> None:
     wanted = Wanted(ItemName("BTC"), ItemName("USD"), "Trade")
     types = frozenset({"Trade"})
     assert status(resolve(wanted, Offer("Kraken", False, types, None))) == "Pending"

@@ -1,4 +1,4 @@
-"""Network definitions: the shipped file, and what is refused in others."""
+"""Network definitions: the shipped file, and faults refused in other files."""
 
 import tomllib
 from pathlib import Path
@@ -176,7 +176,7 @@ def test_a_malformed_definition_names_file_network_and_field(tmp_path: Path, old
         ("[[network]]", "[[network", "is not TOML"),
     ],
 )
-def test_a_malformed_file_names_what_it_can(tmp_path: Path, old: str, new: str, message: str) -> None:
+def test_fault_of_a_malformed_file_is_named(tmp_path: Path, old: str, new: str, message: str) -> None:
     with pytest.raises(NetworksError, match=message) as caught:
         load(tmp_path, EXAMPLE.replace(old, new, 1))
     assert str(caught.value).startswith(f"{tmp_path / 'networks.toml'}: ")

@@ -1,4 +1,4 @@
-"""Rules of operations: history requests as tenants make and cancel them, and what the pipeline reports."""
+"""Rules of operations: history requests made and cancelled by tenants, and reports of the pipeline."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -111,20 +111,20 @@ def test_a_malformed_request_is_named_and_stores_nothing(
     assert count_of_writes(world) == before
 
 
-def test_native_value_is_the_wallets_alone(world: World, token: SubjectRow) -> None:
+def test_only_wallets_have_native_value(world: World, token: SubjectRow) -> None:
     with pytest.raises(Invalid) as caught:
         ask(world, token, native="full")
     assert caught.value.field == "native"
 
 
-def test_a_contract_without_amounts_has_no_history(world: World, token: SubjectRow) -> None:
+def test_non_fungible_contract_has_no_history(world: World, token: SubjectRow) -> None:
     with pytest.raises(Conflict) as caught:
         ask(world, token, is_fungible=False)
     assert caught.value.code == "not-fungible"
     assert ask(world, token, is_fungible=True).status is Status.PENDING
 
 
-def test_who_may(world: World, token: SubjectRow) -> None:
+def test_roles_below_admin_and_other_tenants_are_denied(world: World, token: SubjectRow) -> None:
     operation = ask(world, token)
     for role in (Role.VIEWER, Role.OPERATOR):
         weak = Principal(world.acme.tenant_id, world.acme.key_id, role)
@@ -174,7 +174,7 @@ def test_pages_are_newest_first_and_hold_each_once(world: World, token: SubjectR
 
 
 @on_both
-def test_what_is_reported_is_stored_and_the_rest_stays(world: World, wallet: SubjectRow) -> None:
+def test_report_stores_its_fields_and_keeps_the_others(world: World, wallet: SubjectRow) -> None:
     operation = ask(world, wallet)
     before = count_of_writes(world)
     started, later, ended = (NOON + timedelta(minutes=minute) for minute in (1, 2, 3))
@@ -218,12 +218,12 @@ def test_a_finished_operation_never_moves_again(world: World, token: SubjectRow,
     assert read(world, token, operation.id) == finished
 
 
-def test_an_unknown_operation_takes_no_report(world: World) -> None:
+def test_report_on_an_unknown_operation_is_refused(world: World) -> None:
     with world.store.write() as session:
         assert not operations.report(session, 999, status=Status.RUNNING)
 
 
-def test_cancelling_is_asked_for_once_and_done_by_the_pipeline(world: World, token: SubjectRow) -> None:
+def test_cancel_is_requested_once_and_done_by_the_pipeline(world: World, token: SubjectRow) -> None:
     operation = ask(world, token)
     before = count_of_writes(world)
     asked = cancel(world, operation)
@@ -235,7 +235,7 @@ def test_cancelling_is_asked_for_once_and_done_by_the_pipeline(world: World, tok
 
 
 @on_both
-def test_the_pipeline_sees_what_is_unfinished(world: World, token: SubjectRow, wallet: SubjectRow) -> None:
+def test_pipeline_sees_unfinished_operations(world: World, token: SubjectRow, wallet: SubjectRow) -> None:
     first, second, third = ask(world, token), ask(world, wallet), ask(world, token)
     failed = ask(world, wallet)
     tell(world, failed, status=Status.FAILED, error="no archive")
@@ -248,7 +248,7 @@ def test_the_pipeline_sees_what_is_unfinished(world: World, token: SubjectRow, w
     assert [read(world, token, operation.id).status for operation in (first, third)] == [Status.CANCELLED] * 2
 
 
-def test_a_later_cancel_keeps_its_own_time_when_the_subject_goes(world: World, token: SubjectRow) -> None:
+def test_removal_of_the_subject_keeps_an_earlier_cancel_time(world: World, token: SubjectRow) -> None:
     operation = ask(world, token)
     cancel(world, operation)
     with world.store.write() as session:
@@ -257,14 +257,14 @@ def test_a_later_cancel_keeps_its_own_time_when_the_subject_goes(world: World, t
     assert (ended.status, ended.cancel_requested_at) == (Status.CANCELLED, NOON)
 
 
-def test_a_removed_subject_takes_no_request(world: World, token: SubjectRow) -> None:
+def test_request_for_a_removed_subject_is_refused(world: World, token: SubjectRow) -> None:
     with world.store.write() as session:
         subjects.remove(session, world.acme, token)
     with pytest.raises(NotFound):
         ask(world, token)
 
 
-def test_the_newest_report_tells_states_apart(world: World, token: SubjectRow, wallet: SubjectRow) -> None:
+def test_newest_report_identifies_the_state(world: World, token: SubjectRow, wallet: SubjectRow) -> None:
     def newest() -> datetime | None:
         with world.store.read() as session:
             asked = (world.acme.tenant_id, OperationKind.HISTORY, token.subject_key)
@@ -281,7 +281,7 @@ def test_the_newest_report_tells_states_apart(world: World, token: SubjectRow, w
 
 
 @on_both
-def test_the_snapshot_has_the_requests_of_what_is_there(world: World, token: SubjectRow, wallet: SubjectRow) -> None:
+def test_snapshot_has_requests_of_existing_subjects(world: World, token: SubjectRow, wallet: SubjectRow) -> None:
     ask(world, token)
     with world.store.write() as session:
         subjects.remove(session, world.acme, token)
@@ -301,7 +301,7 @@ def test_the_snapshot_has_the_requests_of_what_is_there(world: World, token: Sub
 
 
 @on_postgres
-def test_a_report_and_a_cancel_that_meet_lose_nothing(world: World, token: SubjectRow) -> None:
+def test_concurrent_report_and_cancel_lose_nothing(world: World, token: SubjectRow) -> None:
     operation = ask(world, token)
     with world.store.write() as session:
         assert operations.report(session, operation.operation_key, status=Status.SUCCEEDED)

@@ -1,4 +1,4 @@
-"""Price discoveries as tenants ask for and cancel them."""
+"""Price discoveries requested and cancelled by tenants."""
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -59,7 +59,7 @@ def test_a_request_is_stored_canonical(world: World, pair: PairRow) -> None:
     assert (seen.operation_key, seen.pair_key, seen.multiplier) == (made.operation_key, pair.pair_key, "0.5")
 
 
-def test_what_is_not_past_yet_is_cut_off_and_said(world: World, pair: PairRow) -> None:
+def test_future_part_of_a_range_is_cut_and_noted(world: World, pair: PairRow) -> None:
     moment = NOON + timedelta(microseconds=5)
     made = ask(world, pair, end="2026-06-01", now=moment)
     assert made.to_text == "2026-05-01T12:00:00Z"
@@ -100,7 +100,7 @@ def test_the_number_of_windows_is_bounded(world: World, pair: PairRow) -> None:
     assert "100001 windows" in caught.value.detail
 
 
-def test_some_source_must_have_the_history(world: World, pair: PairRow) -> None:
+def test_at_least_one_source_must_have_history(world: World, pair: PairRow) -> None:
     manual = add_manual(world)
     with world.store.write() as session:
         supported_pairs.create(
@@ -119,7 +119,7 @@ def test_some_source_must_have_the_history(world: World, pair: PairRow) -> None:
     assert "Kraken is disabled" in caught.value.detail
 
 
-def test_who_may_ask_and_cancel(world: World, pair: PairRow) -> None:
+def test_only_operators_of_the_tenant_request_and_cancel(world: World, pair: PairRow) -> None:
     viewer, operator = (Principal(pair.tenant_id, world.acme.key_id, role) for role in (Role.VIEWER, Role.OPERATOR))
     with pytest.raises(Denied):
         ask(world, pair, viewer)
@@ -157,7 +157,7 @@ def test_the_pipelines_report_is_stored(world: World, pair: PairRow) -> None:
 
 
 @on_both
-def test_a_removed_pair_takes_no_request_and_ends_those_it_has(world: World, pair: PairRow) -> None:
+def test_removal_of_a_pair_cancels_its_discoveries_and_refuses_new_ones(world: World, pair: PairRow) -> None:
     made = ask(world, pair)
     with world.store.write() as session:
         pairs.remove(session, world.acme, pair.id, NOON)

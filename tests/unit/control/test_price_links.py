@@ -1,4 +1,4 @@
-"""Rules of links and reviews: which pair values a token, and what becomes of prices that guards stopped."""
+"""Rules of links and reviews: the pair that values a token, and decisions on quarantined prices."""
 
 from datetime import timedelta
 
@@ -91,7 +91,7 @@ def test_the_only_usd_pair_of_the_symbol_is_taken(world: World, token: SubjectRo
 
 
 @on_both
-def test_of_several_one_must_be_named(world: World, token: SubjectRow) -> None:
+def test_one_of_several_pairs_must_be_named(world: World, token: SubjectRow) -> None:
     trade, bid = make(world), make(world, price_type="Bid")
     with pytest.raises(Conflict) as caught:
         link(world, token)
@@ -108,7 +108,9 @@ def test_of_several_one_must_be_named(world: World, token: SubjectRow) -> None:
         ("EUR", "there is no pair EUR/USD; POST the pair to /v2/pairs"),
     ],
 )
-def test_what_is_missing_is_named(world: World, token: SubjectRow, priced_as: str, missing: str) -> None:
+def test_link_without_a_usd_pair_names_the_missing_step(
+    world: World, token: SubjectRow, priced_as: str, missing: str
+) -> None:
     make(world)
     make(world, "EUR/BTC", price_sources=["src_fresh"])
     before = writes(world)
@@ -137,7 +139,7 @@ def test_a_named_pair_must_be_the_tenants_own_of_the_symbol_in_usd(world: World,
         assert (caught.value.field, caught.value.code) == ("pairId", code)
 
 
-def test_a_linked_pair_cannot_go(world: World, token: SubjectRow) -> None:
+def test_linked_pair_cannot_be_removed(world: World, token: SubjectRow) -> None:
     pair = make(world)
     link(world, token)
     with pytest.raises(Conflict) as caught:
@@ -155,7 +157,7 @@ def test_a_linked_pair_cannot_go(world: World, token: SubjectRow) -> None:
 
 
 @on_both
-def test_a_removed_token_holds_no_pair(world: World, token: SubjectRow) -> None:
+def test_removed_token_does_not_keep_its_pair(world: World, token: SubjectRow) -> None:
     pair = make(world)
     link(world, token)
     with world.store.write() as session:
@@ -165,7 +167,7 @@ def test_a_removed_token_holds_no_pair(world: World, token: SubjectRow) -> None:
     remove(world, pair)
 
 
-def test_who_may_link(world: World, token: SubjectRow) -> None:
+def test_viewers_and_other_tenants_cannot_link(world: World, token: SubjectRow) -> None:
     make(world)
     make(world, principal=world.other)
     viewer = Principal(world.acme.tenant_id, world.acme.key_id, Role.VIEWER)
@@ -180,7 +182,7 @@ def test_who_may_link(world: World, token: SubjectRow) -> None:
 
 
 @on_postgres
-def test_a_link_and_a_removal_that_meet_leave_no_link_to_nothing(world: World, token: SubjectRow) -> None:
+def test_concurrent_link_and_removal_leave_no_dangling_link(world: World, token: SubjectRow) -> None:
     pair = make(world)
     with world.store.write() as session:
         pairs.remove(session, world.acme, pair.id)
@@ -202,7 +204,7 @@ def decide(world: World, pair: PairRow, price_id: str, decision: Decision, who: 
 
 
 @on_both
-def test_a_word_on_a_price_is_kept_and_may_change(world: World, token: SubjectRow) -> None:
+def test_decision_on_a_price_is_stored_and_may_change(world: World, token: SubjectRow) -> None:
     pair = make(world)
     before = writes(world)
     decide(world, pair, "price_a", Decision.ACCEPTED)
@@ -221,7 +223,7 @@ def test_a_word_on_a_price_is_kept_and_may_change(world: World, token: SubjectRo
     ]
 
 
-def test_who_may_decide(world: World, token: SubjectRow) -> None:
+def test_viewers_and_other_tenants_cannot_decide(world: World, token: SubjectRow) -> None:
     pair = make(world)
     with pytest.raises(Denied):
         decide(world, pair, "price_a", Decision.ACCEPTED, Principal(pair.tenant_id, world.acme.key_id, Role.VIEWER))

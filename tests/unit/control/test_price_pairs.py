@@ -1,4 +1,4 @@
-"""Rules of pairs: what may be stored, changed and removed."""
+"""Rules of pairs: creation, changes and removal."""
 
 from datetime import timedelta
 from decimal import Decimal
@@ -23,7 +23,7 @@ from tests.unit.control.pricing import DEFINITIONS, NOON, add_items, add_manual,
 
 @pytest.fixture
 def acme(world: World) -> World:
-    """A world whose first tenant has items."""
+    """A world where the first tenant has items."""
     add_items(world, world.acme, "BTC", "USD", "EUR", "LUNA", "OLD", "FUND", "SOL")
     add_items(world, world.other, "BTC", "USD")
     return world
@@ -109,7 +109,7 @@ def test_a_pair_is_stored_with_its_defaults(acme: World) -> None:
 
 
 @on_both
-def test_all_that_may_be_said(acme: World) -> None:
+def test_pair_is_stored_with_all_options(acme: World) -> None:
     made = make(
         acme,
         "SOL/EUR",
@@ -128,7 +128,7 @@ def test_all_that_may_be_said(acme: World) -> None:
 @pytest.mark.parametrize(
     ("given", "max_age", "seconds"), [({}, "P35D", 3_024_000), ({"max_age": None}, None, None)], ids=["left", "null"]
 )
-def test_the_age_of_a_nav(acme: World, given: dict[str, Any], max_age: str | None, seconds: int | None) -> None:
+def test_maximum_age_of_a_nav(acme: World, given: dict[str, Any], max_age: str | None, seconds: int | None) -> None:
     manual = add_manual(acme)
     support(acme, manual, "FUND/USD", "NAV")
     made = make(acme, "FUND/USD", price_type="NAV", price_sources=[manual], **given)
@@ -159,12 +159,12 @@ def test_the_age_of_a_nav(acme: World, given: dict[str, Any], max_age: str | Non
         ({"max_deviation": Decimal("NaN")}, "maxDeviation", "not-a-number"),
     ],
 )
-def test_what_is_wrong_is_named_and_stores_nothing(acme: World, values: dict[str, Any], field: str, code: str) -> None:
+def test_invalid_fields_are_named_and_store_nothing(acme: World, values: dict[str, Any], field: str, code: str) -> None:
     error = refused(acme, Invalid, **values)
     assert (error.field, error.code) == (field, code)
 
 
-def test_no_market_says_what_was_searched_and_the_fix(acme: World) -> None:
+def test_missing_market_names_the_searched_market_and_the_fix(acme: World) -> None:
     detail = refused(acme, Invalid, pair="USD/EUR").detail
     assert "Kraken has no such spot market; searched USD/EUR" in detail
     assert "allowInverse" in detail
@@ -172,7 +172,7 @@ def test_no_market_says_what_was_searched_and_the_fix(acme: World) -> None:
     assert make(acme, "USD/EUR", allow_inverse=True).allow_inverse
 
 
-def test_a_disabled_source_takes_no_new_pair(acme: World) -> None:
+def test_disabled_source_accepts_no_new_pair(acme: World) -> None:
     switch(acme, "src_kraken", enabled=False)
     error = refused(acme, Conflict, price_sources=["src_gemini", "src_kraken"])
     assert (error.code, error.existing_id) == ("price-source-disabled", "src_kraken")
@@ -209,7 +209,7 @@ def test_several_assets_under_one_ticker_are_a_conflict_until_mapped(acme: World
     assert route.outcome.legs == (("LUNA2USD", "Trade", False),)  # type: ignore[union-attr]
 
 
-def test_a_list_not_collected_is_pending(acme: World) -> None:
+def test_uncollected_list_is_pending(acme: World) -> None:
     made = make(acme, "SOL/USD", price_sources=["src_fresh"])
     mixed = make(acme, price_sources=["src_kraken", "src_fresh"])
     with acme.store.read() as session:
@@ -234,7 +234,7 @@ def test_the_same_pair_again_names_the_first(acme: World) -> None:
     assert len({made.id, other_type.id, theirs.id}) == 3
 
 
-def test_who_may(acme: World) -> None:
+def test_only_operators_create_pairs_and_only_admins_remove_them(acme: World) -> None:
     made = make(acme)
     viewer = Principal(acme.acme.tenant_id, acme.acme.key_id, Role.VIEWER)
     operator = Principal(acme.acme.tenant_id, acme.acme.key_id, Role.OPERATOR)
@@ -296,7 +296,7 @@ def test_a_change_keeps_the_rest_and_is_audited(acme: World) -> None:
     assert change(acme, made, max_jump=None, max_deviation=Decimal("2.0")).max_deviation == "2"
 
 
-def test_writing_what_is_stored_changes_nothing(acme: World) -> None:
+def test_writing_the_stored_values_changes_nothing(acme: World) -> None:
     made = make(acme, bridge="EUR")
     before = writes(acme)
     again = change(
@@ -315,7 +315,7 @@ def test_writing_what_is_stored_changes_nothing(acme: World) -> None:
     assert len(events(acme, made)) == 1
 
 
-def test_a_source_that_is_there_may_stay_disabled_and_a_new_one_not(acme: World) -> None:
+def test_existing_source_may_stay_disabled_but_new_source_may_not(acme: World) -> None:
     made = make(acme)
     switch(acme, "src_kraken", enabled=False)
     switch(acme, "src_gemini", enabled=False)
@@ -349,7 +349,7 @@ def test_a_wrong_change_is_named_and_changes_nothing(acme: World, values: dict[s
     assert writes(acme) == before
 
 
-def test_a_market_that_went_by_itself_stops_no_change(acme: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_delisted_market_does_not_block_a_change(acme: World, monkeypatch: pytest.MonkeyPatch) -> None:
     made = make(acme)
     monkeypatch.setitem(pricing.MARKETS, "src_kraken", [])
     changed = change(acme, made, price_sources=["src_kraken", "src_gemini"], max_age="P2D")
@@ -357,7 +357,7 @@ def test_a_market_that_went_by_itself_stops_no_change(acme: World, monkeypatch: 
 
 
 @on_both
-def test_a_removed_pair_is_gone_and_its_identity_free(acme: World) -> None:
+def test_removed_pair_is_gone_and_can_be_created_again(acme: World) -> None:
     made = make(acme)
     with acme.store.write() as session:
         pairs.remove(session, acme.acme, made.id, NOON)

@@ -1,4 +1,4 @@
-"""Price source definitions: the shipped file, and what is refused in others."""
+"""Price source definitions: the shipped file, and faults refused in other files."""
 
 from pathlib import Path
 
@@ -123,7 +123,7 @@ def test_every_field_is_read(tmp_path: Path) -> None:
     }
 
 
-def test_an_address_may_hold_a_key_and_is_not_shown(tmp_path: Path) -> None:
+def test_url_may_contain_a_key_and_is_not_shown(tmp_path: Path) -> None:
     source = load(tmp_path, EXAMPLE.replace("/example/", "/hush/"))["src_example"]
     assert "hush" not in repr(source)
     with pytest.raises(PriceSourcesError) as caught:
@@ -166,7 +166,7 @@ def test_an_address_may_hold_a_key_and_is_not_shown(tmp_path: Path) -> None:
         ("[[source]]", "[[sources]]", "field 'sources': is unknown"),
     ],
 )
-def test_what_is_wrong_is_named(old: str, new: str, message: str, tmp_path: Path) -> None:
+def test_faults_of_definitions_are_named(old: str, new: str, message: str, tmp_path: Path) -> None:
     assert old in EXAMPLE
     with pytest.raises(PriceSourcesError) as caught:
         load(tmp_path, EXAMPLE.replace(old, new))
@@ -179,14 +179,14 @@ def test_a_name_is_used_once(tmp_path: Path) -> None:
         load(tmp_path, EXAMPLE + EXAMPLE)
 
 
-def test_a_file_that_is_not_there_or_not_toml_is_named(tmp_path: Path) -> None:
+def test_missing_or_malformed_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(PriceSourcesError, match="set LEDGERMART_PRICE_SOURCES to a file"):
         load_price_sources(tmp_path / "none.toml")
     with pytest.raises(PriceSourcesError, match="is not TOML"):
         load(tmp_path, "[[source")
 
 
-def test_a_network_with_feeds_is_a_source_also_while_it_is_disabled(tmp_path: Path) -> None:
+def test_network_with_feeds_is_a_source_even_while_disabled(tmp_path: Path) -> None:
     (tmp_path / "networks.toml").write_text(NETWORK + FEED)
     (tmp_path / "sources.toml").write_text(LEAST)
     settings = load_settings(
@@ -254,7 +254,7 @@ def test_a_credential_in_place_of_its_variable_is_not_shown(tmp_path: Path) -> N
     assert "hush" not in str(caught.value)
 
 
-def test_what_belongs_to_another_adapter_is_refused(tmp_path: Path) -> None:
+def test_field_of_another_adapter_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
         PriceSourcesError, match="source 'rates': field 'exchange' or 'options': belongs to adapter 'ccxt'"
     ):

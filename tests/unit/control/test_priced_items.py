@@ -45,7 +45,7 @@ def as_role(world: World, role: Role) -> Principal:
     return Principal(world.acme.tenant_id, world.acme.key_id, role)
 
 
-def test_what_is_stored_is_given_back(world: World) -> None:
+def test_stored_item_is_returned(world: World) -> None:
     made = create(world)
     assert made == get(world)
     assert (made.symbol, made.name, made.item_class) == ("BTC", "Bitcoin", ItemClass.CRYPTOCURRENCY)
@@ -71,7 +71,7 @@ def test_symbols_that_fit_a_path(world: World) -> None:
         assert create(world, symbol).symbol == symbol
 
 
-def test_values_that_cannot_be(world: World) -> None:
+def test_invalid_values_are_refused(world: World) -> None:
     for symbol in ("", "A" * 65, ".", "-A", "a b", "a/b", "é", "BTC\n", "a%41", "a?b", "\x00"):
         with pytest.raises(Invalid) as caught:
             create(world, symbol)
@@ -84,7 +84,7 @@ def test_values_that_cannot_be(world: World) -> None:
         assert caught.value.field == field
 
 
-def test_a_change_keeps_what_is_unset(world: World) -> None:
+def test_update_keeps_unset_fields(world: World) -> None:
     made = create(world)
     with world.store.write() as session:
         changed = items.update(session, world.acme, "BTC", item_class="Other", now=LATER)
@@ -119,7 +119,7 @@ def test_a_mapping_to_a_source_that_is_switched_off_is_kept(world: World) -> Non
     assert dict(put(world, ("src_kraken", "XXBT")).mappings) == {"src_kraken": "XXBT"}
 
 
-def test_mappings_that_cannot_be(world: World) -> None:
+def test_invalid_mappings_are_refused(world: World) -> None:
     create(world)
     put(world, ("src_kraken", "XXBT"))
     with world.store.write() as session:
@@ -144,7 +144,7 @@ def test_mappings_that_cannot_be(world: World) -> None:
 
 
 @on_both
-def test_an_item_in_use_stays(world: World) -> None:
+def test_item_in_use_cannot_be_removed(world: World) -> None:
     add_items(world, world.acme, "BTC", "USD", "EUR", "FUND")
     manual = add_manual(world)
     pair = make(world, "BTC/EUR", bridge="USD", allow_inverse=True)
@@ -197,7 +197,7 @@ def test_a_removed_items_symbol_is_free(world: World) -> None:
     assert dict(second.mappings) == {}
 
 
-def test_who_may_what(world: World) -> None:
+def test_roles_and_tenants_limit_writes(world: World) -> None:
     create(world)
     viewer, operator = as_role(world, Role.VIEWER), as_role(world, Role.OPERATOR)
     with world.store.write() as session:
@@ -268,7 +268,7 @@ def test_two_writers_of_one_symbol_give_one_item(world: World) -> None:
 
 
 @on_postgres
-def test_an_item_is_not_removed_under_a_pair_that_is_being_made(world: World) -> None:
+def test_item_is_not_removed_while_a_pair_is_created(world: World) -> None:
     add_items(world, world.acme, "FUND", "USD")
     manual = add_manual(world)
 
@@ -287,7 +287,7 @@ def test_an_item_is_not_removed_under_a_pair_that_is_being_made(world: World) ->
 
 
 @on_postgres
-def test_no_pair_is_made_of_an_item_that_is_being_removed(world: World) -> None:
+def test_no_pair_is_created_with_an_item_being_removed(world: World) -> None:
     add_items(world, world.acme, "FUND", "USD")
     manual = add_manual(world)
 

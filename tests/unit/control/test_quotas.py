@@ -1,4 +1,4 @@
-"""Quotas of stored prices and objects: none is exceeded, not even by two writers at once."""
+"""Quotas of stored prices and objects: no writer exceeds them, not even two concurrent ones."""
 
 from decimal import Decimal
 

@@ -1,4 +1,4 @@
-"""The pipeline's picture of the configuration."""
+"""The pipeline's snapshot of the configuration."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -21,7 +21,7 @@ USDC = "0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48"
 
 
 @on_both
-def test_a_snapshot_holds_what_is_configured(world: World) -> None:
+def test_snapshot_contains_the_configuration(world: World) -> None:
     with world.store.write() as session:
         ledger, _ = ledgers.put(session, world.acme, world.networks, "ethereum", "main", "Main", now=NOON)
         token = tokens.create(
@@ -54,7 +54,7 @@ def test_a_snapshot_holds_what_is_configured(world: World) -> None:
 
 
 @on_both
-def test_what_was_removed_is_left_out(world: World) -> None:
+def test_snapshot_omits_removed_objects(world: World) -> None:
     with world.store.write() as session:
         for name in ("kept", "removed"):
             ledgers.put(session, world.acme, world.networks, "ethereum", name)
@@ -74,7 +74,7 @@ def test_what_was_removed_is_left_out(world: World) -> None:
 
 
 @on_both
-def test_networks_with_something_to_do(world: World) -> None:
+def test_networks_with_work(world: World) -> None:
     made = {}
     with world.store.write() as session:
         for network in ("ethereum", "polygon", "base", "gnosis"):

@@ -75,7 +75,7 @@ def test_a_manual_source_starts_disabled_and_a_preconfigured_one_enabled(world: 
 
 
 @on_both
-def test_switching_is_for_one_tenant_and_idempotent(world: World) -> None:
+def test_enabling_is_idempotent_and_affects_one_tenant(world: World) -> None:
     made = create(world)
     for source_id, first in ((made.id, True), ("src_kraken", False)):
         before = writes(world)
@@ -90,7 +90,7 @@ def test_switching_is_for_one_tenant_and_idempotent(world: World) -> None:
     assert events(world, "src_kraken")[0][1:] == ({"enabled": True}, {"enabled": False})
 
 
-def test_asking_for_the_state_at_the_start_changes_nothing(world: World) -> None:
+def test_setting_the_initial_state_changes_nothing(world: World) -> None:
     made = create(world)
     before = writes(world)
     assert not switch(world, made.id, False).is_enabled
@@ -99,7 +99,7 @@ def test_asking_for_the_state_at_the_start_changes_nothing(world: World) -> None
 
 
 @on_postgres
-def test_two_first_switches_at_once(world: World) -> None:
+def test_two_concurrent_first_switches(world: World) -> None:
     with world.store.write() as session:
         sources.set_enabled(session, world.acme, DEFINITIONS, "src_kraken", enabled=False)
         second = start_waiting(world.settings, lambda: switch(world, "src_kraken", True))
@@ -141,7 +141,7 @@ def test_renaming(world: World) -> None:
     ]
 
 
-def test_what_is_preconfigured_is_only_switched(world: World) -> None:
+def test_preconfigured_source_can_only_be_enabled_or_disabled(world: World) -> None:
     add_items(world, world.acme, "BTC", "USD")
     with world.store.write() as session:
         for attempt in (
@@ -204,7 +204,7 @@ def test_pages_hold_the_preconfigured_ones_first(world: World) -> None:
         assert seen == [get(world, source_id) for source_id in expected]
 
 
-def test_a_source_in_use_stays(world: World) -> None:
+def test_source_in_use_cannot_be_removed(world: World) -> None:
     add_items(world, world.acme, "FUND", "USD")
     manual = add_manual(world)
     supported = support(world, manual)
@@ -221,7 +221,7 @@ def test_a_source_in_use_stays(world: World) -> None:
     with world.store.write() as session:
         items.put_mappings(session, world.acme, DEFINITIONS, "FUND", [])
         sources.remove(session, world.acme, DEFINITIONS, manual)
-        items.remove(session, world.acme, "FUND")  # the supported pair went with its source
+        items.remove(session, world.acme, "FUND")  # the supported pair was removed with its source
     with pytest.raises(NotFound):
         get(world, manual)
     with world.store.read() as session, pytest.raises(NotFound):
@@ -230,7 +230,7 @@ def test_a_source_in_use_stays(world: World) -> None:
     assert events(world, manual)[-1] == ("price-source.remove", {"name": "Ours", "enabled": True}, None)
 
 
-def test_who_may_what(world: World) -> None:
+def test_roles_and_tenants_limit_writes(world: World) -> None:
     made = create(world)
     viewer = Principal(world.acme.tenant_id, world.acme.key_id, Role.VIEWER)
     operator = Principal(world.acme.tenant_id, world.acme.key_id, Role.OPERATOR)
@@ -281,7 +281,7 @@ def test_supported_pairs(world: World) -> None:
     ]
 
 
-def test_supported_pairs_that_cannot_be(world: World) -> None:
+def test_invalid_supported_pairs_are_refused(world: World) -> None:
     add_items(world, world.acme, "FUND", "USD")
     add_items(world, world.other, "THEIRS")
     manual = create(world).id
@@ -298,7 +298,7 @@ def test_supported_pairs_that_cannot_be(world: World) -> None:
         assert caught.value.field == field
 
 
-def test_a_supported_pair_in_use_stays(world: World) -> None:
+def test_supported_pair_in_use_cannot_be_removed(world: World) -> None:
     add_items(world, world.acme, "FUND", "USD", "EUR")
     manual = add_manual(world)
     used, unused = support(world, manual), support(world, manual, "FUND/EUR")

@@ -1,4 +1,4 @@
-"""The store itself: migration, transactions, crashes, processes that meet."""
+"""The store itself: migrations, transactions, crashes, concurrent processes."""
 
 import fcntl
 import shutil
@@ -76,7 +76,7 @@ def test_migrate_makes_the_current_schema_and_runs_again(
     assert len(key) == 32
 
 
-def test_asking_whether_it_is_current_creates_nothing(tmp_path: Path) -> None:
+def test_checking_the_version_creates_nothing(tmp_path: Path) -> None:
     store = open_store(load_settings({"LEDGERMART_DATA_DIR": str(tmp_path)}))
     assert not store.is_current()
     with pytest.raises(StoreUnavailable), store.read() as session:
@@ -94,7 +94,7 @@ def test_migrations_give_the_models(store: ControlStore, settings: Settings) -> 
 
 
 @on_both
-def test_migrations_give_the_models_in_what_alembic_does_not_compare(
+def test_migrations_match_the_models_beyond_alembics_comparison(
     store: ControlStore, settings: Settings, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     if settings.control_url.startswith("sqlite"):
@@ -112,7 +112,7 @@ def describe_models(url: str) -> dict[str, Any]:
 
 
 def describe(url: str) -> dict[str, Any]:
-    """Every table's checks, indexes with their conditions, and foreign keys."""
+    """Return the checks, conditional indexes and foreign keys of every table."""
     engine = plain_engine(url)
     inspector = inspect(engine)
     described = {
@@ -190,8 +190,8 @@ def test_a_second_migration_waits_for_the_first(settings: Settings, empty_store:
     other.close()
 
 
-def test_migration_of_a_file_holds_the_lock_file_at_every_connection(tmp_path: Path) -> None:
-    # Four processes that switch a new file to WAL at once, without the lock: one of them fails in 44 of 150 tries.
+def test_migration_of_a_file_locks_it_at_every_connection(tmp_path: Path) -> None:
+    # Without the lock, one of four processes that switch a new file to WAL at once fails in 44 of 150 tries.
     store = open_store(load_settings({"LEDGERMART_DATA_DIR": str(tmp_path)}))
     was_free: list[bool] = []
 
@@ -235,7 +235,7 @@ def test_an_sqlite_store_uses_wal_and_is_for_its_owner_only(tmp_path: Path) -> N
 
 
 @on_both
-def test_a_block_that_raises_leaves_nothing(store: ControlStore) -> None:
+def test_block_that_raises_stores_nothing(store: ControlStore) -> None:
     def fail_midway() -> None:
         with store.write() as session:
             tenants.create(session, "acme")
@@ -248,7 +248,7 @@ def test_a_block_that_raises_leaves_nothing(store: ControlStore) -> None:
         assert revision.read_revision(session) == 0
 
 
-def test_a_process_killed_in_mid_transaction_leaves_nothing(store: ControlStore, settings: Settings) -> None:
+def test_process_killed_during_a_transaction_stores_nothing(store: ControlStore, settings: Settings) -> None:
     code = (
         "import sys; from control import tenants\n"
         "from control.settings import load_settings; from control.store import open_store\n"
@@ -291,7 +291,7 @@ def test_a_read_sees_one_state_while_others_write(world: World) -> None:
 
 
 @on_both
-def test_writers_at_once_lose_no_count(world: World) -> None:
+def test_concurrent_writers_lose_no_update(world: World) -> None:
     with world.store.read() as session:
         before = revision.read_revision(session)
 
@@ -307,7 +307,7 @@ def test_writers_at_once_lose_no_count(world: World) -> None:
         assert revision.read_revision(session) == before + 2
 
 
-def test_a_store_that_cannot_be_reached_says_so_within_bounds() -> None:
+def test_unreachable_store_raises_within_the_time_limit() -> None:
     store = open_store(load_settings({"LEDGERMART_CONTROL_URL": "postgresql://nobody:secret@127.0.0.1:1/none"}))
     for call in (store.is_current, store.migrate):
         with pytest.raises(StoreUnavailable) as caught:
@@ -363,7 +363,7 @@ def test_a_deleted_file_is_still_read_and_no_longer_written(open_file: ControlSt
         open_file.write() as session,
     ):
         tenants.create(session, "lost")
-    # A file that is put in its place is used at once.
+    # A replacement file is used at once.
     shutil.copy(kept, file)
     with open_file.write() as session:
         tenants.create(session, "later")
@@ -376,7 +376,7 @@ def test_a_deleted_file_is_still_read_and_no_longer_written(open_file: ControlSt
 
 
 def _grow(store: ControlStore, file: Path) -> None:
-    """Add pages that no table of the store is in, so that a damage of the second half leaves the store readable."""
+    """Add pages outside the store's tables, so that damage in the second half leaves the store readable."""
     with closing(sqlite3.connect(file)) as connection:
         connection.execute("create table later as select zeroblob(10000000) as pages")
         connection.commit()
@@ -385,8 +385,8 @@ def _grow(store: ControlStore, file: Path) -> None:
         tenants.create(session, "before")
 
 
-def test_a_file_that_is_cut_while_it_is_open_is_not_written(open_file: ControlStore, file: Path) -> None:
-    """SQLite writes into it: the length of the database is in the log."""
+def test_file_truncated_while_open_is_not_written(open_file: ControlStore, file: Path) -> None:
+    """SQLite would write: it takes the database's length from the log."""
     _grow(open_file, file)
     kept = shutil.copy(file, file.with_name("kept.db"))
     cut(file)

@@ -29,7 +29,7 @@ def address(number: int) -> str:
 
 @pytest.fixture
 def main(world: World) -> str:
-    """Both tenants have a ledger «main»; gives the id of acme's."""
+    """Create a ledger «main» for both tenants; return the id of acme's."""
     with world.store.write() as session:
         ledgers.put(session, world.other, world.networks, "ethereum", "main")
         return ledgers.put(session, world.acme, world.networks, "ethereum", "main")[0].id
@@ -183,7 +183,7 @@ def test_roles(world: World, main: str) -> None:
     assert spans(world, token) == spans(world, wallet) == []
 
 
-def test_windows_are_whole_seconds_and_asking_again_changes_nothing(world: World, main: str) -> None:
+def test_windows_are_whole_seconds_and_repeated_calls_change_nothing(world: World, main: str) -> None:
     token = add_token(world, now=NOON)
     opened = track(world, token, True, NOON + timedelta(seconds=1.9))
     assert (opened.is_tracked, opened.tracking_status) == (True, "enabled")
@@ -211,7 +211,7 @@ def test_windows_never_run_backwards_nor_overlap(world: World, main: str) -> Non
     track(world, token, True, NOON + timedelta(seconds=0.9))
     track(world, token, False, NOON + timedelta(seconds=0.95))  # within the second: empty
     track(world, token, True, NOON + timedelta(seconds=10))
-    track(world, token, False, NOON + timedelta(seconds=5))  # the clock went back
+    track(world, token, False, NOON + timedelta(seconds=5))  # the clock was set back
     track(world, token, True, NOON + timedelta(seconds=7))
     track(world, token, False, NOON + timedelta(seconds=12))
     assert spans(world, token) == [
@@ -242,7 +242,7 @@ def test_windows_stay_in_order_for_any_requests_and_clock(world: World, main: st
     check()
 
 
-def test_a_contract_that_is_not_fungible_cannot_be_enabled_but_disabled(world: World, main: str) -> None:
+def test_non_fungible_contract_can_be_disabled_but_not_enabled(world: World, main: str) -> None:
     token = add_token(world)
     with pytest.raises(Invalid) as caught:
         track(world, token, True, NOON, is_fungible=False)
@@ -253,7 +253,7 @@ def test_a_contract_that_is_not_fungible_cannot_be_enabled_but_disabled(world: W
 
 
 def rows(world: World, sort: str = "createdAt", limit: int = 50, **filters: Any) -> list[str]:
-    """Names (or symbols) of all rows, read page by page."""
+    """Return names or symbols of all rows, read page by page."""
     found: list[str] = []
     after: After | None = None
     with world.store.read() as session:
@@ -268,7 +268,7 @@ def rows(world: World, sort: str = "createdAt", limit: int = 50, **filters: Any)
 
 @pytest.fixture
 def five(world: World, main: str) -> None:
-    """Five tokens, by address 1 to 5; two share a name and a time, one has no name."""
+    """Create five tokens, by address 1 to 5; two share a name and a time, one has no name."""
     with world.store.write() as session:
         ledgers.put(session, world.acme, world.networks, "polygon", "side")
     for number, (symbol, name, ledger, second) in enumerate(
@@ -343,7 +343,7 @@ def test_filters(world: World, five: None) -> None:
         assert (filters, rows(world, limit=2, **filters)) == (filters, expected)
 
 
-def test_the_ledger_filter_takes_an_id(world: World, five: None, main: str) -> None:
+def test_ledger_filter_accepts_an_id(world: World, five: None, main: str) -> None:
     assert rows(world, ledger=main) == ["beta", "Ärger 100%", "Alpha_x"]
 
 
@@ -421,7 +421,7 @@ def change(world: World, token: SubjectRow, **values: Any) -> SubjectRow:
         return tokens.update(session, world.acme, token, **values)
 
 
-def test_a_change_keeps_what_is_unset_and_none_clears(world: World, main: str) -> None:
+def test_update_keeps_unset_fields_and_none_clears_a_field(world: World, main: str) -> None:
     token = add_token(world, symbol="OLD", name="Old name", external_id="ext", now=NOON)
     later = NOON + timedelta(seconds=1)
     renamed = change(world, token, name="New name", now=later)
@@ -471,7 +471,7 @@ def test_a_malformed_change_is_named_and_stores_nothing(
         assert tokens.get(session, world.acme.tenant_id, token.id) == token
 
 
-def test_who_may_change_and_remove(world: World, main: str) -> None:
+def test_roles_and_tenants_limit_changes_and_removal(world: World, main: str) -> None:
     token = add_token(world)
     viewer, operator = (
         Principal(world.acme.tenant_id, world.acme.key_id, role) for role in (Role.VIEWER, Role.OPERATOR)
@@ -523,7 +523,7 @@ def test_removal_never_closes_a_window_before_it_opened(world: World, main: str)
 
 
 @on_postgres
-def test_one_of_two_removals_at_once_succeeds(world: World, main: str) -> None:
+def test_one_of_two_concurrent_removals_succeeds(world: World, main: str) -> None:
     token = add_token(world)
 
     def remove() -> None:
@@ -537,7 +537,7 @@ def test_one_of_two_removals_at_once_succeeds(world: World, main: str) -> None:
 
 
 @on_postgres
-def test_a_token_cannot_be_added_to_a_ledger_that_goes(world: World, main: str) -> None:
+def test_token_cannot_be_added_to_a_ledger_being_removed(world: World, main: str) -> None:
     with world.store.write() as session:
         ledgers.remove(session, world.acme, "main")
         second = start_waiting(world.settings, lambda: add_token(world))
@@ -547,7 +547,7 @@ def test_a_token_cannot_be_added_to_a_ledger_that_goes(world: World, main: str) 
 
 
 @on_postgres
-def test_a_ledger_does_not_go_under_a_token_that_comes(world: World, main: str) -> None:
+def test_ledger_is_not_removed_while_a_token_is_added(world: World, main: str) -> None:
     def remove() -> None:
         with world.store.write() as session:
             ledgers.remove(session, world.acme, "main")

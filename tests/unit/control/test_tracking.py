@@ -1,4 +1,4 @@
-"""Tracking that is enabled together with what was before it: one transaction, and one request however often asked."""
+"""Tracking enabled together with earlier history: one transaction, and one request despite repeated calls."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -56,7 +56,7 @@ def tell(world: World, operation: OperationRow | None, status: Status) -> None:
         assert operations.report(session, operation.operation_key, status=status)
 
 
-def test_the_history_ends_where_the_window_begins(world: World, token: SubjectRow, wallet: SubjectRow) -> None:
+def test_history_ends_at_the_start_of_the_window(world: World, token: SubjectRow, wallet: SubjectRow) -> None:
     for subject in (token, wallet):
         made = track(world, subject, "creation", now=NOON + timedelta(milliseconds=700))
         assert made.history is not None
@@ -66,7 +66,7 @@ def test_the_history_ends_where_the_window_begins(world: World, token: SubjectRo
         assert requests(world, subject) == [made.history]
 
 
-def test_without_history_none_is_asked_for(world: World, token: SubjectRow) -> None:
+def test_no_history_is_requested_by_default(world: World, token: SubjectRow) -> None:
     assert track(world, token, None).history is None
     assert track(world, token, None, enabled=False, now=NOON + MINUTE).history is None
     assert requests(world, token) == []
@@ -83,7 +83,7 @@ def test_without_history_none_is_asked_for(world: World, token: SubjectRow) -> N
         ("2026-06-01", {}),
     ],
 )
-def test_what_cannot_be_had_together_is_not_had_at_all(
+def test_invalid_combination_stores_nothing(
     world: World, token: SubjectRow, history: str, values: dict[str, Any]
 ) -> None:
     before = stored(world, token)
@@ -93,7 +93,7 @@ def test_what_cannot_be_had_together_is_not_had_at_all(
     assert stored(world, token) == before
 
 
-def test_a_contract_that_turned_out_to_have_no_amounts_has_no_history(world: World, token: SubjectRow) -> None:
+def test_contract_found_to_be_non_fungible_has_no_history(world: World, token: SubjectRow) -> None:
     track(world, token, None)
     before = stored(world, token)
     with pytest.raises(Invalid) as caught:
@@ -102,7 +102,7 @@ def test_a_contract_that_turned_out_to_have_no_amounts_has_no_history(world: Wor
     assert stored(world, token) == before
 
 
-def test_below_admin_nothing_is_stored(world: World, token: SubjectRow) -> None:
+def test_roles_below_admin_store_nothing(world: World, token: SubjectRow) -> None:
     before = stored(world, token)
     operator = replace(world.acme, role=Role.OPERATOR)
     with pytest.raises(Denied), world.store.write() as session:
@@ -111,7 +111,7 @@ def test_below_admin_nothing_is_stored(world: World, token: SubjectRow) -> None:
 
 
 @pytest.mark.parametrize("status", [Status.PENDING, Status.RUNNING, Status.SUCCEEDED])
-def test_repeating_the_call_answers_the_request_that_is_there(world: World, token: SubjectRow, status: Status) -> None:
+def test_repeated_call_returns_the_existing_request(world: World, token: SubjectRow, status: Status) -> None:
     made = track(world, token, "2026-01-01")
     if status is not Status.PENDING:
         tell(world, made.history, status)
@@ -136,7 +136,9 @@ def test_repeating_the_call_answers_the_request_that_is_there(world: World, toke
         ({"start": "creation", "end": "now", "now": NOON - MINUTE}, "creation"),
     ],
 )
-def test_what_has_less_is_not_enough(world: World, token: SubjectRow, known: dict[str, Any], asked: str) -> None:
+def test_request_with_less_history_is_not_reused(
+    world: World, token: SubjectRow, known: dict[str, Any], asked: str
+) -> None:
     with world.store.write() as session:
         other = operations.request_history(session, world.acme, token, native=None, **({"now": NOON} | known))
     made = track(world, token, asked)
@@ -151,7 +153,9 @@ def test_what_has_less_is_not_enough(world: World, token: SubjectRow, known: dic
         ({"start": "block:10", "end": "2026-05-01T12:00:00Z"}, "block:11"),
     ],
 )
-def test_what_has_more_is_enough(world: World, token: SubjectRow, known: dict[str, Any], asked: str) -> None:
+def test_request_with_more_history_is_reused(
+    world: World, token: SubjectRow, known: dict[str, Any], asked: str
+) -> None:
     track(world, token, None)
     with world.store.write() as session:
         other = operations.request_history(session, world.acme, token, native=None, **({"now": NOON} | known))
@@ -159,7 +163,7 @@ def test_what_has_more_is_enough(world: World, token: SubjectRow, known: dict[st
 
 
 @pytest.mark.parametrize("ended", ["Failed", "Cancelled", "to be cancelled"])
-def test_what_was_given_up_is_asked_for_anew(world: World, token: SubjectRow, ended: str) -> None:
+def test_failed_or_cancelled_history_is_requested_again(world: World, token: SubjectRow, ended: str) -> None:
     first = track(world, token, "creation").history
     assert first is not None
     if ended == "to be cancelled":

@@ -1,4 +1,4 @@
-"""Pins of published versions: how long each lasts, and that none is recorded while versions are removed."""
+"""Pins of published versions: their duration, and no new pins while versions are removed."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -30,20 +30,20 @@ def test_a_pin_lasts_an_hour_after_the_last_use(store: ControlStore) -> None:
         version_pins.pin(session, 7, tenant(session), NOON)
         version_pins.pin(session, 8, tenant(session), NOON)
         version_pins.pin(session, 7, tenant(session), NOON + 30 * MINUTE)
-        # Another process's clock may be behind.
+        # The clock of another process may be behind.
         version_pins.pin(session, 7, tenant(session), NOON - HOUR)
     with store.read() as session:
         assert version_pins.pinned(session, NOON + HOUR) == {7, 8}
-        # A use less than a minute after the recorded one is not recorded, so the pin lasts a minute longer.
+        # Uses within a minute of the recorded one are not recorded, so the pin lasts a minute longer.
         assert version_pins.pinned(session, NOON + HOUR + MINUTE) == {7}
         assert version_pins.pinned(session, NOON + 90 * MINUTE + MINUTE - SECOND) == {7}
         assert version_pins.pinned(session, NOON + 90 * MINUTE + MINUTE) == set()
-        # It is no change of configuration: no cycle begins for it.
+        # A pin is no configuration change and starts no cycle.
         assert revision.read_revision(session) == before
 
 
 @on_both
-def test_old_pins_are_forgotten(store: ControlStore) -> None:
+def test_old_pins_are_deleted(store: ControlStore) -> None:
     with store.write() as session:
         version_pins.pin(session, 7, tenant(session), NOON)
         version_pins.pin(session, 8, tenant(session), NOON + HOUR)
@@ -55,7 +55,7 @@ def test_old_pins_are_forgotten(store: ControlStore) -> None:
 
 @on_both
 def test_no_pin_is_recorded_while_versions_are_removed(store: ControlStore, settings: Settings) -> None:
-    """Else a version could go between a pin's being looked for and its being recorded."""
+    """Otherwise a version could be removed between the check for pins and the recording of one."""
 
     def record() -> None:
         with store.write() as session:
@@ -71,7 +71,7 @@ def test_no_pin_is_recorded_while_versions_are_removed(store: ControlStore, sett
 
 
 @on_both
-def test_each_tenant_holds_versions_of_its_own(store: ControlStore) -> None:
+def test_each_tenant_pins_versions_separately(store: ControlStore) -> None:
     with store.write() as session:
         first, second = tenant(session), tenant(session, "other")
         version_pins.pin(session, 7, first, NOON)

@@ -1,4 +1,4 @@
-"""The exact functions that every marts file carries, against plain Python integers."""
+"""The exact functions of every marts file, compared with plain Python integers."""
 
 from fractions import Fraction
 from pathlib import Path
@@ -17,7 +17,7 @@ DECIMALS = [0, 6, 18, 77]
 
 
 def amount(raw: int, decimals: int) -> str:
-    """raw / 10^decimals, written out by hand."""
+    """Return raw / 10^decimals as text."""
     sign, digits = "-" if raw < 0 else "", str(abs(raw)).rjust(decimals + 1, "0")
     whole, fraction = digits[: len(digits) - decimals], digits[len(digits) - decimals :].rstrip("0")
     return sign + whole + ("." + fraction if fraction else "")
@@ -31,7 +31,7 @@ def quotient(numerator: int, denominator: int, power: int) -> str | None:
 
 
 def ask(marts: duckdb.DuckDBPyConnection, expression: str, rows: list[tuple[int, int]]) -> list[str | None]:
-    """Evaluate an expression over a and b, one answer per row, in one query."""
+    """Evaluate an expression over a and b for all rows in one query."""
     table = pa.table({"n": range(len(rows)), "a": [str(a) for a, _ in rows], "b": [str(b) for _, b in rows]})
     marts.register("operands", table)
     answers = marts.execute(f"select {expression} from operands order by n").fetchall()
@@ -72,7 +72,7 @@ def test_amount_is_canonical(marts: duckdb.DuckDBPyConnection) -> None:
     ]
 
 
-def test_nothing_is_made_up(marts: duckdb.DuckDBPyConnection) -> None:
+def test_missing_input_or_zero_divisor_gives_null(marts: duckdb.DuckDBPyConnection) -> None:
     assert (
         marts.execute(
             """
@@ -92,7 +92,7 @@ def test_percentage_of_golden_values(marts: duckdb.DuckDBPyConnection) -> None:
 
 
 def test_percentage_rounds_half_to_even(marts: duckdb.DuckDBPyConnection) -> None:
-    # Odd multiples of half a unit of the 12th decimal, over wholes of every length.
+    # Odd multiples of half a unit of the 12th decimal, with divisors of every length.
     assert_percentages(
         marts, [(odd * 10**zeros, 2 * 10 ** (14 + zeros)) for odd in range(1, 99, 2) for zeros in range(60)]
     )
@@ -102,7 +102,7 @@ def test_percentage_rounds_half_to_even(marts: duckdb.DuckDBPyConnection) -> Non
     assert_percentages(marts, near)
 
 
-def test_shares_in_one_call_do_not_disturb_each_other(marts: duckdb.DuckDBPyConnection) -> None:
+def test_rows_of_one_call_do_not_affect_each_other(marts: duckdb.DuckDBPyConnection) -> None:
     assert ask(marts, "marts.percentage(a::bignum, b::bignum)", [(1, 3), (2, 3), (3, 3), (5, 3)]) == [
         "33.333333333333",
         "66.666666666667",
@@ -135,7 +135,7 @@ def test_percentage_of_any_values(marts: duckdb.DuckDBPyConnection, rows: list[t
     assert_percentages(marts, shares or [(0, 1)])
 
 
-def test_the_functions_come_with_a_copy_of_the_file(tmp_path: Path) -> None:
+def test_copy_of_the_file_has_the_functions(tmp_path: Path) -> None:
     stores = build_over_nothing(tmp_path)
     copy = tmp_path / "marts-1.duckdb"
     copy.write_bytes(stores.marts.read_bytes())

@@ -1,4 +1,4 @@
-"""dbt's own names mean what dbt says: the project's materializations have names of their own."""
+"""Custom materializations of the project do not reuse names of dbt's own."""
 
 import re
 from importlib.resources import files

@@ -1,4 +1,4 @@
-"""The guards of a pair, judged in time order: plain Python against the model's own fold."""
+"""The guards of a pair, applied in time order by the model."""
 
 import importlib.util
 from pathlib import Path
@@ -9,7 +9,7 @@ _ONE = 10**18
 
 
 def load() -> Any:
-    """The model as dbt imports it: a file, no package."""
+    """Import the model as dbt does: a file outside packages."""
     spec = importlib.util.spec_from_file_location("int_stopped_prices", _MODEL)
     assert spec is not None
     assert spec.loader is not None
@@ -32,7 +32,7 @@ def said(
     decision: str | None = None,
     known: str | None = None,
 ) -> Any:
-    """What a source says, in whole units; percentages too."""
+    """Return a price of a source; prices and percentages in whole units."""
     return model.Price(
         pair_key=1,
         effective_us=moment,
@@ -47,11 +47,11 @@ def said(
 
 
 def stopped(*prices: Any) -> list[tuple[int, str, str]]:
-    """Instant, source and guards of what is stopped."""
+    """Return instant, source and guards of each stopped price."""
     return [(moment, source, reason) for _, source, moment, reason in model.stopped(prices)]
 
 
-def test_a_jump_is_measured_from_the_price_that_was_used() -> None:
+def test_jump_is_measured_from_the_last_used_price() -> None:
     prices = [said(moment, price, jump=10) for moment, price in enumerate([100, 110, 122, 121, 90, 108])]
     # 110 is just 10 %; 122 is compared with 110, so is 121 (exactly 10 %); 90 with 121; 108 too.
     assert stopped(*prices) == [(2, "a", "Jump"), (4, "a", "Jump"), (5, "a", "Jump")]
@@ -63,26 +63,26 @@ def test_the_smallest_excess_is_a_jump() -> None:
     assert stopped(first, exact._replace(price=exact.price + 1)) == [(1, "a", "Jump")]
 
 
-def test_an_accepted_price_is_what_the_next_are_compared_with() -> None:
+def test_later_prices_are_compared_with_an_accepted_price() -> None:
     level = [said(0, 100, jump=10), said(1, 200, jump=10, decision="Accepted"), said(2, 205, jump=10)]
     assert stopped(*level) == [(1, "a", "Jump")]
     assert stopped(level[0], level[1]._replace(decision=None), level[2]) == [(1, "a", "Jump"), (2, "a", "Jump")]
 
 
-def test_a_rejected_price_is_compared_with_by_nobody() -> None:
+def test_rejected_price_is_not_used_in_comparisons() -> None:
     rejected = said(1, 105, jump=10, deviation=10, decision="Rejected")
     assert stopped(said(0, 100, jump=10), rejected, said(2, 114, jump=10)) == [(2, "a", "Jump")]
     assert stopped(rejected, said(2, 200, "b", deviation=10)) == []
 
 
-def test_deviation_is_from_the_median_of_the_others_that_are_fresh() -> None:
+def test_deviation_is_from_the_median_of_other_fresh_prices() -> None:
     others = [said(0, 100, "b"), said(0, 102, "c"), said(0, 300, "d")]
     assert stopped(*others, said(5, 112, deviation=10)) == []
     assert stopped(*others, said(5, 113, deviation=10)) == [(5, "a", "Deviation")]
-    # Of two others the middle: 101.
+    # The median of two others is their mean: 101.
     assert stopped(*others[:2], said(5, 112, deviation=10)) == [(5, "a", "Deviation")]
     assert stopped(*others[:2], said(5, 111, deviation=10)) == []
-    # Too old from instant 5 on, or none at all: not judged.
+    # Stale from instant 5 on, or missing: no comparison.
     assert stopped(said(0, 100, "b", fresh_until=5), said(5, 900, deviation=10)) == []
     assert stopped(said(0, 100, "b", fresh_until=6), said(5, 900, deviation=10)) == [(5, "a", "Deviation")]
     assert stopped(said(5, 900, deviation=10)) == []
@@ -100,14 +100,14 @@ def test_both_guards_are_named() -> None:
     assert stopped(*prices) == [(1, "a", "Jump, Deviation")]
 
 
-def test_earlier_prices_are_taken_as_they_were_judged() -> None:
+def test_earlier_prices_keep_their_verdict() -> None:
     used, quarantined = said(0, 100, known="Used"), said(1, 500, known="Quarantined")
     assert stopped(used, quarantined, said(2, 105, jump=10)) == []
     assert stopped(used, quarantined, said(2, 490, jump=10)) == [(2, "a", "Jump")]
-    # What a quarantined price says counts for the other sources' median.
+    # A quarantined price still counts in the median of the other sources.
     assert stopped(quarantined, said(2, 490, "b", deviation=10)) == []
 
 
-def test_a_price_without_a_number_is_not_judged_and_says_nothing() -> None:
+def test_price_without_a_number_is_ignored() -> None:
     assert stopped(said(0, 100), said(1, None, jump=10), said(2, 105, jump=10)) == []
     assert stopped(said(0, 100, "b"), said(1, None, "b"), said(2, 900, deviation=10)) == []

@@ -1,4 +1,4 @@
-"""Inverse and cross rates as the marts file computes them, against exact fractions."""
+"""Inverse and cross rates of the marts file, compared with exact fractions."""
 
 from fractions import Fraction
 from itertools import product
@@ -15,13 +15,13 @@ Rate = tuple[int, bool, int, bool]
 
 
 def text(units: int) -> str:
-    """An integer of 10^-18 as canonical decimal text."""
+    """Return an integer of 10^-18 as canonical decimal text."""
     whole, rest = divmod(units, 10**18)
     return f"{whole}.{rest:018d}".rstrip("0").rstrip(".")
 
 
 def expected(rate: Rate) -> str:
-    """The rate by its definition: exact, then rounded half to even."""
+    """Return the rate by its definition: exact, then rounded half to even."""
     first, first_is_inverted, second, second_is_inverted = rate
     parts = [(Fraction(first, 10**18), first_is_inverted), (Fraction(second, 10**18), second_is_inverted)]
     value = Fraction(1)

@@ -1,4 +1,4 @@
-"""What every mart says of itself: its grain, and the unit of each number in it."""
+"""Descriptions of every mart: its grain, and the unit of each number."""
 
 import re
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ import yaml
 _MODELS = Path(__file__).resolve().parents[3] / "dbt_project" / "models"
 _PAGE = Path(__file__).resolve().parents[3] / "docs" / "reference" / "marts.md"
 _NUMBERS = re.compile(r"(tiny|small|big|huge)?int(eger)?|bignum|double|decimal\(.*\)")
-# Exact numbers that no type of DuckDB holds, hence text.
+# Exact numbers stored as text, because no type of DuckDB can represent them.
 _TEXT_NUMBERS = re.compile(r"exact decimal text|^Share of|^The same (sum|as share|in whole)|coefficient|index: sum")
 _GRAIN = re.compile(r"(^|\. )Grain: one row per [^.]+\.")
 _UNIT = re.compile(r"\. Unit: ([^.]+)\.$")
@@ -41,7 +41,7 @@ def test_every_number_states_its_unit() -> None:
     assert [(mart, column) for mart, column, described in found if not _UNIT.search(described)] == []
 
 
-def test_units_are_those_that_the_page_explains() -> None:
+def test_units_are_explained_on_the_page() -> None:
     explained = set(re.findall(r"^\| `([^`]+)` \|", _PAGE.read_text().partition("## Units")[2], re.MULTILINE))
     stated = {match[1] for _, _, described in _numbers() if (match := _UNIT.search(described))}
     assert stated == explained
@@ -52,7 +52,7 @@ def test_a_number_in_base_units_is_exact_and_a_double_is_for_charts() -> None:
         for column in mart["columns"]:
             name, kind = column["name"], column["data_type"]
             assert name.endswith("_raw") == (kind == "bignum"), f"{mart['name']}.{name}"
-            # The views for BI tools have numbers where the marts have exact text.
+            # Views for BI tools have numbers in place of exact text.
             is_for_charts = name.endswith("_approx") or mart["name"].startswith("bi_")
             assert is_for_charts or kind != "double", f"{mart['name']}.{name}"
             assert not name.endswith("_approx") or kind == "double", f"{mart['name']}.{name}"

@@ -1,4 +1,4 @@
-"""Quantity times price, as every marts file computes it, against plain Python integers and `decimal`."""
+"""Quantity times price in every marts file, compared with plain Python integers and `decimal`."""
 
 import random
 from decimal import ROUND_HALF_EVEN, Decimal, localcontext
@@ -51,7 +51,7 @@ def value_of(raw: int, decimals: int, price: Decimal) -> Decimal:
 
 
 def text_of(value: Decimal) -> str:
-    """Canonical text: no exponent, no needless zeros, no sign of zero."""
+    """Return canonical text: no exponent, no trailing zeros, no negative zero."""
     text = f"{value + 0:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
@@ -89,7 +89,7 @@ def test_edges(marts: duckdb.DuckDBPyConnection) -> None:
         )
 
 
-def test_what_the_largest_supply_and_the_largest_holding_are_worth(marts: duckdb.DuckDBPyConnection) -> None:
+def test_values_of_the_largest_supply_and_holding(marts: duckdb.DuckDBPyConnection) -> None:
     assert marts.execute(
         """
         select
@@ -109,20 +109,20 @@ def test_what_the_largest_supply_and_the_largest_holding_are_worth(marts: duckdb
 
 
 def test_ties_go_to_the_even_digit(marts: duckdb.DuckDBPyConnection) -> None:
-    # Odd multiples of half a unit of the 18th decimal, and one base unit beside them, in products of every length.
+    # Odd multiples of half a unit of the 18th decimal, and their neighbours, in products of every length.
     half = Decimal("0.000000000000000005")
     ties = [(odd * 10**zeros, zeros + 1, half) for odd in range(1, 40, 2) for zeros in range(60)]
     assert_values(marts, ties)
     assert_values(marts, [(raw + nudge, decimals, price) for raw, decimals, price in ties for nudge in (-1, 1)])
 
 
-def test_what_is_below_zero_is_the_mirror_image(marts: duckdb.DuckDBPyConnection) -> None:
+def test_negative_quantities_mirror_positive_ones(marts: duckdb.DuckDBPyConnection) -> None:
     assert_values(
         marts, [(-raw, decimals, price) for raw in QUANTITIES[1:] for decimals in (0, 18) for price in PRICES[1:]]
     )
 
 
-def test_nothing_is_made_up(marts: duckdb.DuckDBPyConnection) -> None:
+def test_missing_input_gives_null(marts: duckdb.DuckDBPyConnection) -> None:
     for raw, decimals, price in (("null", "18", "1"), ("'7'", "null", "1"), ("'7'", "18", "null")):
         operands = f"{raw}::bignum, {decimals}::integer, {price}::decimal(38, 18)"
         assert marts.execute(f"select marts.to_value({operands}), marts.to_value_units({operands})").fetchone() == (

@@ -1,4 +1,4 @@
-"""Reads every bomb of a size in megabytes in a process of its own, and prints the peak memory of each, in MiB."""
+"""Read every bomb of a size in megabytes in a separate process, and print the peak memory of each in MiB."""
 
 import gc
 import json
@@ -30,7 +30,7 @@ _QUESTIONS: dict[str, Callable[[RpcClient], Any]] = {
 
 
 def _memory(name: str) -> int:
-    """A line of the process's status, in MiB."""
+    """Return a value of the process's status in MiB."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(f"{name}:"):
             return int(line.split()[1]) // 1024

@@ -1,4 +1,4 @@
-"""A client that waits for nothing, and remembers how long it would have."""
+"""A client that does not wait, and records the times it would have waited."""
 
 import random
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Headers, finality, blocks by time and wallets' transactions, from a scripted chain."""
+"""Headers, finality, blocks by time and transactions of wallets, from a scripted chain."""
 
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -56,7 +56,7 @@ def test_times_and_numbers_beyond_reason_are_refused(make_client: MakeClient) ->
                 read_head(make_client(node))
 
 
-def test_final_is_what_the_node_says_and_else_the_depth(make_client: MakeClient) -> None:
+def test_finality_comes_from_the_node_or_else_from_depth(make_client: MakeClient) -> None:
     with ScriptedNode(head=100) as node:
         client = make_client(node)
         head = read_head(client)
@@ -76,7 +76,7 @@ def test_final_is_what_the_node_says_and_else_the_depth(make_client: MakeClient)
         assert read_final_number(client, head, 10) == 100
 
 
-def test_headers_come_once_each_in_order(make_client: MakeClient) -> None:
+def test_each_header_is_returned_once_and_in_order(make_client: MakeClient) -> None:
     with ScriptedNode(head=400) as node:
         client = make_client(node)
         headers = read_headers(client, [7, 3, *range(100, 351), 7])
@@ -100,7 +100,7 @@ def test_a_missing_block_is_named(make_client: MakeClient) -> None:
         assert caught.value.from_block == 42
 
 
-def test_another_block_than_asked_for_is_malformed(make_client: MakeClient) -> None:
+def test_other_block_than_requested_is_malformed(make_client: MakeClient) -> None:
     with ScriptedNode() as node:
         truly = node.handlers["eth_getBlockByNumber"]
         node.handlers["eth_getBlockByNumber"] = lambda params: truly(["0x5", False])
@@ -108,7 +108,7 @@ def test_another_block_than_asked_for_is_malformed(make_client: MakeClient) -> N
             read_headers(make_client(node), [4])
 
 
-def test_neighbours_that_do_not_fit_are_a_reorganisation(make_client: MakeClient) -> None:
+def test_mismatched_parent_hashes_are_a_reorganisation(make_client: MakeClient) -> None:
     with ScriptedNode() as node:
         truly = node.handlers["eth_getBlockByNumber"]
 
@@ -136,7 +136,7 @@ def test_the_first_block_at_an_instant(head: int, low: int, seconds: int) -> Non
     assert found == (at_or_after[0] if at_or_after else None)
 
 
-def test_a_recent_instant_takes_few_calls(make_client: MakeClient) -> None:
+def test_block_at_a_recent_instant_is_found_with_few_calls(make_client: MakeClient) -> None:
     with ScriptedNode(head=10_000_000) as node:
         client = make_client(node)
         head = read_head(client)
@@ -187,7 +187,7 @@ def chain(*entries: tuple[dict[str, Any], dict[str, Any] | None]) -> ScriptedNod
     return ScriptedNode(transactions=transactions, receipts=receipts)
 
 
-def test_transactions_of_the_wallets_alone_in_block_order(make_client: MakeClient) -> None:
+def test_only_transactions_of_the_wallets_are_returned_in_block_order(make_client: MakeClient) -> None:
     with chain(
         (transaction(3, 0, OTHER, OTHER), receipt(3, 0)),
         (transaction(3, 1, WALLET, OTHER, 2**256 - 1), receipt(3, 1, status="0x0")),
@@ -231,7 +231,7 @@ FOOTPRINT = {"blobGasUsed": "0x9c40", "daFootprintGasScalar": "0x190"}
         ({}, {}, None, "147000"),
         ({}, {"effectiveGasPrice": "0x0"}, None, "0"),
         ({}, {"effectiveGasPrice": hex(2**200)}, None, str(21_000 * 2**200)),
-        # Without an effective price, the transaction's own one counts where it is paid in full.
+        # Without an effective price, the transaction's own price applies if it is paid in full.
         ({}, {"effectiveGasPrice": None}, None, "63000"),
         ({"type": "0x1"}, {"effectiveGasPrice": None}, None, "63000"),
         ({"type": "0x2"}, {"effectiveGasPrice": None}, None, None),
@@ -253,7 +253,7 @@ FOOTPRINT = {"blobGasUsed": "0x9c40", "daFootprintGasScalar": "0x190"}
         ({}, {**OPERATOR, **FOOTPRINT}, "0x", str(147_000 + 21_000 * 1525 * 100 + 8)),
         ({}, {"operatorFeeScalar": "0x0", "operatorFeeConstant": "0x8"}, ISTHMUS, "147008"),
         ({}, {"operatorFeeScalar": "0x1", "operatorFeeConstant": "0x0"}, ISTHMUS, "147000"),
-        # of a fork that is not known, or that block and receipt do not agree on
+        # of an unknown fork, or with block and receipt in disagreement
         ({}, OPERATOR, None, None),
         ({}, OPERATOR, "0x", None),
         ({}, OPERATOR, LATER, None),
@@ -265,7 +265,7 @@ FOOTPRINT = {"blobGasUsed": "0x9c40", "daFootprintGasScalar": "0x190"}
         ({}, {"operatorFeeScalar": "0x0", "operatorFeeConstant": "0x0"}, None, "147000"),
         ({"type": "0x7e"}, {"l1Fee": "0x64", **OPERATOR}, JOVIAN, "0"),
         ({"type": "0x7e", "gasPrice": None}, {"effectiveGasPrice": None}, None, "0"),
-        # Arbitrum: used gas includes what data costs
+        # Arbitrum: used gas includes the cost of data
         ({"type": "0x2"}, {"gasUsedForL1": "0x1388", "l1BlockNumber": "0x1"}, None, "147000"),
         ({"type": "0x64"}, {}, None, "0"),
         ({"type": "0x65"}, {}, None, "147000"),
@@ -291,7 +291,7 @@ def test_fees_are_whole_or_unknown(
         assert row["fee_raw"] == fee
 
 
-def test_a_receipt_before_byzantium_tells_no_success(make_client: MakeClient) -> None:
+def test_receipt_before_byzantium_has_no_status(make_client: MakeClient) -> None:
     old = receipt(3, 0, root="0x" + "00" * 32)
     del old["status"]
     with chain((transaction(3, 0, WALLET, OTHER), old)) as node:
@@ -345,8 +345,8 @@ def test_links_are_checked_across_requests(make_client: MakeClient) -> None:
 
 @given(st.lists(st.integers(-20, 20), min_size=2, max_size=12))
 @settings(max_examples=40)
-def test_headers_are_taken_exactly_when_none_is_dated_before_an_earlier_one(steps: list[int]) -> None:
-    """Equal times are of chains with several blocks a second."""
+def test_headers_are_accepted_only_with_nondecreasing_times(steps: list[int]) -> None:
+    """Chains with several blocks a second have equal times."""
     times = [1_600_000_000 + sum(steps[: at + 1]) for at in range(len(steps))]
     with ScriptedNode(head=len(times) - 1) as node, closing(RpcClient("scripted", [node.url])) as client:
         truly = node.handlers["eth_getBlockByNumber"]

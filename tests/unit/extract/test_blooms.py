@@ -1,4 +1,4 @@
-"""Blooms: what may be in a block, and a second question about blocks that seem empty."""
+"""Bloom filters of blocks, and a second request for blocks that seem empty."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,7 +21,7 @@ ADDRESSES = st.sampled_from([f"0x{number:040x}" for number in range(1, 9)])
 
 
 def bloom_of(logs: list[dict[str, Any]]) -> str:
-    """As the yellow paper builds it: a string of 2,048 bits, the last one being number 0."""
+    """Build a bloom like the yellow paper: 2,048 bits, with bit 0 last."""
     bits = ["0"] * 2_048
     for log in logs:
         for item in (log["address"], *log["topics"]):
@@ -32,7 +32,7 @@ def bloom_of(logs: list[dict[str, Any]]) -> str:
 
 
 @given(st.lists(st.tuples(ADDRESSES, ADDRESSES, ADDRESSES), max_size=3), ADDRESSES, ADDRESSES, ADDRESSES)
-def test_what_is_there_may_be_there(
+def test_existing_transfers_match_the_bloom(
     transfers: list[tuple[str, str, str]], token: str, sender: str, recipient: str
 ) -> None:
     logs = [transfer_log(1, 0, 5, token=token, sender=sender, recipient=to) for token, sender, to in transfers]
@@ -53,7 +53,7 @@ def test_what_is_there_may_be_there(
         assert may_contain_transfers(bloom, [chosen]) or not is_there
 
 
-def test_what_is_not_there_is_told_apart() -> None:
+def test_absent_transfers_do_not_match_the_bloom() -> None:
     bloom = bloom_of([transfer_log(1, 0, 5, token=TOKEN, sender=ALICE, recipient=BOB)])
     assert may_contain_transfers(bloom, [TransferFilter(tokens=frozenset([TOKEN]))])
     assert may_contain_transfers(bloom, [TransferFilter(senders=frozenset([OTHER])), TransferFilter()])
@@ -71,7 +71,7 @@ def test_what_is_not_there_is_told_apart() -> None:
     assert not may_contain_transfers("0x" + "0" * 512, [TransferFilter()])
 
 
-# The second question
+# The second request
 
 
 LOGS = [
@@ -86,7 +86,7 @@ WALLETS = [TransferFilter(senders=frozenset([ALICE])), TransferFilter(recipients
 
 
 def chain(lag: Callable[[dict[str, Any]], bool] = lambda _: False) -> ScriptedNode:
-    """A node with blooms, whose answers by range leave out the blocks for which `lag`, given the request, is true."""
+    """Return a node with blooms; its log responses lag if `lag` is true for the request."""
     node = ScriptedNode(logs=LOGS, head=10)
     block, logs = node.handlers["eth_getBlockByNumber"], node.handlers["eth_getLogs"]
 
@@ -111,7 +111,7 @@ def fetch(make_client: MakeClient, node: ScriptedNode, filters: list[TransferFil
 
 
 @pytest.mark.parametrize("filters", [TOKENS, WALLETS])
-def test_logs_that_a_lagging_node_left_out_are_found(make_client: MakeClient, filters: list[TransferFilter]) -> None:
+def test_logs_omitted_by_a_lagging_node_are_found(make_client: MakeClient, filters: list[TransferFilter]) -> None:
     with chain() as node:
         truly = fetch(make_client, node, filters)
     with chain(lambda _: True) as node:
@@ -122,10 +122,10 @@ def test_logs_that_a_lagging_node_left_out_are_found(make_client: MakeClient, fi
         assert missing.schema == truly.schema
 
 
-def test_each_filter_is_held_against_its_own_answers(make_client: MakeClient) -> None:
+def test_each_filter_is_compared_with_its_own_response(make_client: MakeClient) -> None:
     with chain() as node:
         truly = fetch(make_client, node, WALLETS)
-    # Senders were answered, recipients by a node that lags behind.
+    # The senders' response is complete, the recipients' response comes from a lagging node.
     with chain(lambda asked: len(asked["topics"]) == 3) as node:
         rows = fetch(make_client, node, WALLETS)
         assert rows["log_index"].to_list() == [0, 0, 4]
@@ -134,7 +134,7 @@ def test_each_filter_is_held_against_its_own_answers(make_client: MakeClient) ->
         assert pl.concat([rows, missing]).sort("block_number", "log_index").equals(truly)
 
 
-def test_right_answers_cost_headers_and_doubtful_blocks_only(make_client: MakeClient) -> None:
+def test_complete_responses_cost_only_headers_and_doubtful_blocks(make_client: MakeClient) -> None:
     with chain() as node:
         rows = fetch(make_client, node, WALLETS)
         node.calls.clear()
@@ -149,7 +149,7 @@ def test_right_answers_cost_headers_and_doubtful_blocks_only(make_client: MakeCl
         assert [params[0]["address"] for method, params in node.calls if method == "eth_getLogs"] == [[OTHER]]
 
 
-def test_a_false_positive_is_believed_at_the_second_time(make_client: MakeClient) -> None:
+def test_false_positive_is_accepted_after_the_second_request(make_client: MakeClient) -> None:
     filters = [TransferFilter(senders=frozenset([CAROL]))]
     with chain() as node:
         rows = fetch(make_client, node, filters)
@@ -158,7 +158,7 @@ def test_a_false_positive_is_believed_at_the_second_time(make_client: MakeClient
         assert sorted(asked) == [block_hash(7), block_hash(9)]
 
 
-def test_a_node_that_lacks_the_block_is_not_believed(make_client: MakeClient) -> None:
+def test_response_of_a_node_without_the_block_is_not_accepted(make_client: MakeClient) -> None:
     def unknown(_: list[Any]) -> Any:
         raise NodeError(-32000, "unknown block")
 
@@ -195,7 +195,7 @@ def test_malformed_answers_are_refused(make_client: MakeClient) -> None:
                 confirm_empty_blocks(make_client(node), TOKENS, 5, 5, rows)
 
 
-def test_the_parts_of_a_filter_are_the_filter() -> None:
+def test_parts_of_a_filter_are_equivalent_to_the_filter() -> None:
     wallets = frozenset(f"0x{number:040x}" for number in range(450))
     parts = split_filter(TransferFilter(tokens=frozenset([TOKEN]), senders=wallets))
     assert [len(part.senders or ()) for part in parts] == [200, 200, 50]

@@ -1,4 +1,4 @@
-"""The planner of ranges: every block accepted exactly once, whatever is refused."""
+"""The range planner accepts every block exactly once, despite any refusals."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ Limit = Callable[[BlockRange], bool]
 def run(
     planner: RangePlanner, accepts: Limit, logs: Callable[[BlockRange], int], in_flight: int = 1
 ) -> tuple[list[BlockRange], int]:
-    """Accepted pieces and refusals, with up to `in_flight` pieces asked for together."""
+    """Return accepted pieces and the number of refusals, with up to `in_flight` pieces requested together."""
     accepted: list[BlockRange] = []
     refusals = 0
     asked: list[BlockRange] = []
@@ -55,7 +55,7 @@ def test_every_block_is_accepted_once(
     assert blocks(accepted) == list(range(first, first + length))
 
 
-def test_a_limit_on_blocks_is_found_with_few_refusals_and_used() -> None:
+def test_block_limit_is_found_with_few_refusals_and_used() -> None:
     accepted, refusals = run(RangePlanner(0, 99_999), lambda piece: piece[1] - piece[0] < 2_048, lambda _: 0)
     sizes = [last - first + 1 for first, last in accepted]
     assert refusals < 12
@@ -63,7 +63,7 @@ def test_a_limit_on_blocks_is_found_with_few_refusals_and_used() -> None:
     assert max(sizes) > 1_600
 
 
-def test_answers_approach_the_size_aimed_at() -> None:
+def test_responses_approach_the_target_size() -> None:
     accepted, refusals = run(RangePlanner(0, 9_999), lambda piece: True, lambda piece: 40 * (piece[1] - piece[0] + 1))
     sizes = [last - first + 1 for first, last in accepted]
     assert refusals == 0
@@ -71,14 +71,14 @@ def test_answers_approach_the_size_aimed_at() -> None:
     assert all(50 <= size <= 250 for size in sizes[3:-1])
 
 
-def test_a_suggestion_is_used_where_it_is_a_shorter_prefix() -> None:
+def test_suggested_range_is_used_if_it_is_a_shorter_prefix() -> None:
     planner = RangePlanner(100, 10_000)
     first = planner.take()
     planner.refused(first, (100, 102))
     assert planner.take() == (100, 102)
 
 
-def test_other_suggestions_are_halves() -> None:
+def test_other_suggestions_halve_the_range() -> None:
     for suggested in ((100, 119), (100, 500), (101, 105), (99, 105), (100, 99), None):
         planner = RangePlanner(100, 10_000)
         assert planner.take() == (100, 119)
@@ -86,7 +86,7 @@ def test_other_suggestions_are_halves() -> None:
         assert planner.take() == (100, 109), suggested
 
 
-def test_what_was_refused_in_flight_goes_back_in_order() -> None:
+def test_refused_pieces_in_flight_are_requeued_in_order() -> None:
     planner = RangePlanner(0, 1_000)
     pieces = [planner.take() for _ in range(3)]
     planner.refused(pieces[1])
@@ -95,7 +95,7 @@ def test_what_was_refused_in_flight_goes_back_in_order() -> None:
     assert planner.next_block == 10
 
 
-def test_a_ceiling_is_doubted_after_long_success() -> None:
+def test_ceiling_is_raised_again_after_long_success() -> None:
     dense = range(500)
     planner = RangePlanner(0, 50_000)
     accepted, _ = run(planner, lambda piece: piece[0] not in dense or piece[1] - piece[0] < 4, lambda _: 0)

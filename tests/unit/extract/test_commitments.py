@@ -1,4 +1,4 @@
-"""Hashes and roots recomputed: those that mainnet published, no tampered copy, and RLP that reads back."""
+"""Recomputed hashes and roots: they match mainnet's, differ for tampered copies, and the RLP decodes again."""
 
 import copy
 import json
@@ -25,12 +25,12 @@ from pipelines.extract.evm.commitments import (
 FOLDER = Path(__file__).parents[4] / "shared" / "real-mainnet"
 with_real_blocks = pytest.mark.skipif(not FOLDER.is_dir(), reason="../shared/real-mainnet is not present")
 
-# As any explorer of mainnet shows them.
+# As shown by any explorer of mainnet.
 PUBLISHED = {
     1_000_000: "0x8e38b4dbf6b11fcc3b9dee84fb7986e29ca0a02cecd8977c161ff7333329681e",
     20_000_000: "0xd24fd73f794058a3807db926d8898c6481e902b7edb91ce0d479d6760f276183",
 }
-# The recording has a mixHash of zeros in these headers.
+# These headers are recorded with a mixHash of zeros.
 WITHOUT_MIX_HASH = {1_755_634, 1_755_635, 17_173_049, 17_173_050}
 # The root of a trie without items, as the yellow paper gives it.
 EMPTY_ROOT = "0x56e81f171bcc55a6ff8345e692c0f86e5b48e01b996cadc001622fb5e363b421"
@@ -39,7 +39,7 @@ Json = dict[str, Any]
 
 
 def real_blocks() -> Iterator[tuple[Json, list[Json]]]:
-    """Each recorded block with the hashes of its transactions, and its receipts in their order."""
+    """Return each recorded block with its transaction hashes, and its receipts in order."""
     receipts: dict[str, list[Json]] = {}
     for line in (FOLDER / "receipts.jsonl").read_text().splitlines():
         receipt = json.loads(line)
@@ -124,9 +124,9 @@ def test_tampered_receipts_have_another_root(tamper: Callable[[list[Json]], None
 
 
 @with_real_blocks
-def test_each_field_of_a_header_counts() -> None:
+def test_each_field_of_a_header_changes_the_hash() -> None:
     block = next(block for block, _ in real_blocks() if block["number"] == hex(20_000_000))
-    # Fields of the JSON that the hash does not commit to.
+    # JSON fields that the hash does not include.
     uncommitted = {"hash", "size", "totalDifficulty", "transactions", "uncles", "withdrawals"}
     assert block.keys() > uncommitted
     for name in block.keys() - uncommitted:
@@ -169,7 +169,7 @@ def as_receipt(status: int, gas: int, kind: int | None, logs: list[tuple[bytes, 
 
 
 def reads_back(status: int, gas: int, kind: int | None, logs: list[tuple[bytes, list[bytes], bytes]]) -> None:
-    """Compare with what RLP's own decoder reads in the encoded receipt."""
+    """Decode the encoded receipt with RLP's own decoder and compare."""
     encoded = encode_receipt(as_receipt(status, gas, kind, logs))
     if kind:
         assert encoded[0] == kind
@@ -184,7 +184,7 @@ ARGUMENTS = (st.integers(0, 1), NUMBERS, st.none() | st.integers(0, 0x7F), st.li
 
 @settings(max_examples=30)
 @given(*ARGUMENTS)
-def test_an_encoded_receipt_reads_back(
+def test_encoded_receipt_decodes_to_the_same_fields(
     status: int, gas: int, kind: int | None, logs: list[tuple[bytes, list[bytes], bytes]]
 ) -> None:
     reads_back(status, gas, kind, logs)
@@ -193,7 +193,7 @@ def test_an_encoded_receipt_reads_back(
 @pytest.mark.long
 @settings(max_examples=1_000)
 @given(*ARGUMENTS)
-def test_many_encoded_receipts_read_back(
+def test_many_encoded_receipts_decode_to_the_same_fields(
     status: int, gas: int, kind: int | None, logs: list[tuple[bytes, list[bytes], bytes]]
 ) -> None:
     reads_back(status, gas, kind, logs)
@@ -217,7 +217,7 @@ def test_receipts_without_an_outcome_or_of_an_unknown_type_are_refused() -> None
         receipts_root([good, bad])
 
 
-def test_a_later_forks_field_keeps_the_place_of_one_that_is_missing() -> None:
+def test_missing_header_field_before_a_later_forks_field_keeps_its_place() -> None:
     hashes = ("hash", "parentHash", "sha3Uncles", "stateRoot", "transactionsRoot", "receiptsRoot", "mixHash")
     words = dict.fromkeys(hashes, "0x" + "11" * 32)
     numbers = dict.fromkeys(("difficulty", "number", "gasLimit", "gasUsed", "timestamp"), "0x0100")

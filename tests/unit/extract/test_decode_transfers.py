@@ -1,4 +1,4 @@
-"""Decoding Transfer logs: exact amounts, and nothing that is not an ERC-20 transfer."""
+"""Decoding of Transfer logs: exact amounts, and only ERC-20 transfers."""
 
 import csv
 import json
@@ -18,7 +18,7 @@ from tests.chain.scripted_node import TRANSFER_TOPIC, block_hash, transfer_log, 
 
 REAL_BLOCKS = Path(__file__).parents[4] / "shared" / "real-mainnet"
 
-# Written out, so that no arithmetic of ours is on both sides.
+# Literal, so that our own arithmetic is not on both sides.
 GOLDEN = {
     "0" * 64: "0",
     "0" * 63 + "1": "1",
@@ -72,7 +72,7 @@ def test_any_amounts_in_any_order_come_back_in_chain_order(entries: list[tuple[i
     assert rows.select("block_number", "log_index", "amount_raw").rows() == expected
 
 
-# Almost hex: what Python's int() takes beyond it, other scripts' digits, and lengths of any kind.
+# Almost hex: other texts that Python's int() accepts, digits of other scripts, and any lengths.
 ODD_TEXT = st.text("0123456789abcdefABCDEFxX_+- \n\0g\u0663", max_size=70) | st.integers(-5, 2**70).map(hex)
 ODD_JSON = ODD_TEXT | st.none() | st.booleans() | st.integers() | st.lists(ODD_TEXT, max_size=5)
 TOPICS = st.lists(st.sampled_from([TRANSFER_TOPIC, "0x" + word(1), "0x" + "1f" * 32]) | ODD_TEXT, max_size=5)
@@ -96,7 +96,7 @@ ODD_LOGS = st.lists(st.tuples(st.integers(0, 1_000), CHANGES), max_size=4)
 
 
 def number(text: str) -> int:
-    """The number in hex text of ASCII digits alone."""
+    """Return the number in hex text of ASCII digits only."""
     assert text[:2].lower() == "0x"
     assert set(text[2:]) <= set(string.hexdigits)
     return sum(string.hexdigits.index(digit.lower()) * 16**place for place, digit in enumerate(reversed(text[2:])))
@@ -174,7 +174,7 @@ def test_upper_case_hex_is_lowered() -> None:
     ],
     ids=["ERC-721", "no topics", "two topics", "no data", "two words", "one byte", "wide sender", "wide recipient"],
 )
-def test_other_shapes_are_left_out(changes: dict[str, Any]) -> None:
+def test_other_kinds_of_logs_are_ignored(changes: dict[str, Any]) -> None:
     rows = decode(transfer_log(1, 1, 10), transfer_log(1, 2, 20, **changes), transfer_log(1, 3, 30))
     assert rows["amount_raw"].to_list() == ["10", "30"]
 
@@ -228,7 +228,7 @@ def test_topics_are_at_most_four_texts(topics: Any) -> None:
         decode(transfer_log(1, 2, 20, topics=topics))
 
 
-def test_a_log_that_is_there_twice_is_refused() -> None:
+def test_duplicate_log_is_refused() -> None:
     with pytest.raises(MalformedAnswer, match="log 1 of block 4 appears twice"):
         decode(transfer_log(4, 1, 1), transfer_log(5, 1, 1), transfer_log(4, 1, 1))
 

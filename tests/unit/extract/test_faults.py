@@ -1,4 +1,4 @@
-"""What providers' errors mean: the messages as their documentation and issue trackers quote them."""
+"""Classification of providers' errors: messages quoted in documentation and issue trackers."""
 
 import json
 import random
@@ -109,20 +109,20 @@ def test_errors_of_other_methods(method: str, status: int, code: int | None, mes
     assert classify(method, status, code, message).kind is kind
 
 
-def test_a_range_in_the_data_is_the_suggestion() -> None:
+def test_range_in_the_error_data_is_the_suggestion() -> None:
     fault = classify("eth_getLogs", 200, -32005, "query returned too much", b'{"from": "0x10", "to": "0x1f"}')
     assert (fault.kind, fault.suggested) == (RANGE, (16, 31))
 
 
 @pytest.mark.parametrize("data", [{"from": "soon", "to": "later"}, {"from": 1, "to": 2}, ["0x1"], "0x1", None])
-def test_data_that_is_no_range_suggests_nothing(data: object) -> None:
+def test_error_data_without_a_range_suggests_nothing(data: object) -> None:
     encoded = json.dumps(data).encode()
     assert classify("eth_getLogs", 200, -32005, "query returned more than 10000 results", encoded).suggested is None
 
 
 @pytest.mark.parametrize("digits", [20, 5_000])
 @pytest.mark.parametrize("form", ["range {}-{}", "range 1-{}", "range {}-1", "[0x{}, 0x{}]", "[0x1, 0x{}]"])
-def test_a_proposed_range_of_endless_digits_is_none(form: str, digits: int) -> None:
+def test_suggested_range_with_endless_digits_is_ignored(form: str, digits: int) -> None:
     message = "too many results, use " + form.format("9" * digits, "9" * digits)
     fault = classify("eth_getLogs", 200, -32005, message)
     assert (fault.kind, fault.suggested) == (RANGE, None)

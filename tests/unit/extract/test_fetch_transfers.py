@@ -1,4 +1,4 @@
-"""Fetching transfers from providers that limit, fail and lie: every row exactly once, or an error."""
+"""Fetching transfers from limited, failing and lying providers: every row exactly once, or an error."""
 
 import random
 from typing import Any
@@ -32,7 +32,7 @@ BLOCKS = 900
 
 
 def sample_logs() -> list[dict[str, Any]]:
-    """Quiet stretches, busy ones, and one very full block."""
+    """Return logs with quiet and busy stretches, and one very full block."""
     chance = random.Random(7)
     found = []
     for block in range(BLOCKS):
@@ -99,7 +99,7 @@ def test_every_row_once_under_faults(make_client: MakeClient, seed: int) -> None
     ]
     with ScriptedNode(head=BLOCKS, logs=LOGS, range_limit=infura(70)) as node:
         node.faults.extend(chance.choice([*faults, None, None, None]) for _ in range(60))
-        # The naps of calls at the same time are added up here, as if they came one after the other.
+        # The naps of concurrent calls are summed here as if sequential.
         assert_complete(fetch(make_client(node, max_attempts=20, max_seconds=1_000.0)))
 
 
@@ -120,7 +120,7 @@ def test_empty_ranges_are_yielded_too(make_client: MakeClient) -> None:
     assert len(pieces) < 25
 
 
-def test_nothing_is_asked_for_an_empty_range_or_filter(make_client: MakeClient) -> None:
+def test_empty_range_or_filter_sends_no_request(make_client: MakeClient) -> None:
     with ScriptedNode() as node:
         client = make_client(node)
         assert list(fetch_transfers(client, TransferFilter(), 5, 4)) == []
@@ -136,7 +136,7 @@ def test_max_range_is_kept(make_client: MakeClient) -> None:
         assert node.requests == len(pieces)
 
 
-def test_a_refused_single_block_is_an_error_that_names_it(make_client: MakeClient) -> None:
+def test_refusal_of_a_single_block_raises_an_error_with_its_number(make_client: MakeClient) -> None:
     def limit(first: int, last: int, logs: int) -> None:
         if logs > 50:
             raise NodeError(-32000, "logs matched by query exceeds limit of 50")
@@ -155,7 +155,7 @@ def test_an_oversized_answer_is_split(make_client: MakeClient) -> None:
         assert_complete(fetch(make_client(node, max_response_bytes=60_000)))
 
 
-def test_a_range_too_slow_is_split_and_a_dead_node_given_up(make_client: MakeClient) -> None:
+def test_slow_range_is_split_and_a_dead_node_given_up(make_client: MakeClient) -> None:
     with ScriptedNode(head=BLOCKS, logs=LOGS) as node:
         client = make_client(node)
         node.faults.append(LATE)
@@ -189,7 +189,7 @@ def test_prefetching_is_bounded(make_client: MakeClient) -> None:
         assert node.requests <= 24
 
 
-def test_the_filter_reaches_the_node_and_is_anded(make_client: MakeClient) -> None:
+def test_filter_fields_are_sent_and_combined_with_and(make_client: MakeClient) -> None:
     tokens, parties = ["0x" + f"{n:02x}" * 20 for n in (0xA0, 0xA1)], ["0x" + f"{n:02x}" * 20 for n in range(1, 4)]
     raw = [
         transfer_log(block, 9 * t + 3 * s + r, 100 * t + 10 * s + r, token=token, sender=sender, recipient=recipient)
@@ -250,7 +250,7 @@ def test_nfts_are_counted_as_ignored(make_client: MakeClient) -> None:
         transfer_log(3, 1, 1, sender="0x" + "77" * 20, data="0x"),
     ],
 )
-def test_answers_to_other_questions_are_malformed(make_client: MakeClient, stray: dict[str, Any]) -> None:
+def test_responses_outside_the_request_are_malformed(make_client: MakeClient, stray: dict[str, Any]) -> None:
     wanted = TransferFilter(
         tokens=frozenset({"0x" + "aa" * 20}),
         senders=frozenset({"0x" + "01" * 20}),
@@ -270,7 +270,7 @@ def test_answers_of_another_form_are_malformed(make_client: MakeClient, answer: 
             fetch(make_client(node), 9)
 
 
-def test_a_reorganisation_between_the_parts_of_a_filter_is_noticed(make_client: MakeClient, naps: Naps) -> None:
+def test_reorganisation_between_parts_of_a_filter_is_detected(make_client: MakeClient, naps: Naps) -> None:
     wallets = [f"0x{n:040x}" for n in range(1, 301)]
     with ScriptedNode() as node:
         forks = iter(range(10))
@@ -286,7 +286,7 @@ def test_a_reorganisation_between_the_parts_of_a_filter_is_noticed(make_client: 
         assert caught.value.block_number == 5
 
 
-def test_a_log_that_matches_several_filters_is_there_once(make_client: MakeClient) -> None:
+def test_log_that_matches_several_filters_is_returned_once(make_client: MakeClient) -> None:
     first, second, third = (f"0x{n:040x}" for n in range(1, 4))
     raw = [
         transfer_log(5, 0, 10, sender=first, recipient=second),

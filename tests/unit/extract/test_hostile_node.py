@@ -1,4 +1,4 @@
-"""The client against a hostile node: each call is bounded in time and memory, and errors show nothing secret."""
+"""The client with a hostile node: each call is bounded in time and memory, and errors contain no secrets."""
 
 import base64
 import json
@@ -38,7 +38,7 @@ _MIB = 1024 * 1024
 
 
 class HostileNode(ScriptedNode):
-    """Answers each request in the same hostile way."""
+    """A node that answers each request in the same hostile way."""
 
     def __init__(self, hostile: Answer) -> None:
         super().__init__()
@@ -58,7 +58,7 @@ def impatient(url: str, seconds: float = _SHORT_SECONDS, **options: Any) -> RpcC
 
 
 @pytest.mark.parametrize("mode", NEVER_ENDING)
-def test_an_answer_that_never_ends_is_given_up_at_the_deadline(mode: str) -> None:
+def test_endless_response_is_given_up_at_the_deadline(mode: str) -> None:
     """Without the deadline, only the time limit of the test would end the call."""
     with HostileNode(NEVER_ENDING[mode]) as node:
         client = impatient(node.url)
@@ -68,14 +68,14 @@ def test_an_answer_that_never_ends_is_given_up_at_the_deadline(mode: str) -> Non
         client.close()
 
 
-def test_a_kept_connection_has_the_deadline_of_each_call() -> None:
+def test_reused_connection_has_the_deadline_of_each_call() -> None:
     with ScriptedNode() as node:
         client = impatient(node.url)
         assert client.call("eth_chainId", [], str) == "0x1"
         node.faults.append(NEVER_ENDING["drip_header"]([]))
         with pytest.raises(NodeUnreachable, match="in time"):
             client.call("eth_chainId", [], str)
-        # The connection that was shut down is not used again.
+        # The closed connection is not reused.
         assert client.call("eth_chainId", [], str) == "0x1"
         client.close()
 
@@ -108,11 +108,11 @@ class Listener:
 
 
 def never_reads(_: socket.socket) -> None:
-    """Let the other side send until no more fits."""
+    """Read nothing, so that the other side sends until its buffers are full."""
 
 
 def drips_tls(connected: socket.socket) -> None:
-    """Begin a handshake record of the greatest length, and send its bytes one by one."""
+    """Start a handshake record of maximum length, and send its bytes one by one."""
     try:
         connected.sendall(b"\x16\x03\x03\x3f\xff\x02\x00\x3f\xfb")
         while True:
@@ -136,8 +136,8 @@ def test_sending_and_tls_end_at_the_deadline(scheme: str, meet: Any, body: bytes
         transport.close()
 
 
-def test_sending_that_the_socket_s_time_out_ends_is_a_time_out() -> None:
-    """The socket may give up before the deadline's timer runs: urllib3 then reports a broken protocol."""
+def test_socket_timeout_during_sending_is_reported_as_a_timeout() -> None:
+    """The socket may time out before the deadline's timer, and urllib3 then reports a broken protocol."""
     with Listener(never_reads) as listener:
         naps = Naps()
         transport = Transport((_SHORT_SECONDS, PATIENCE_SECONDS), 1, naps.clock)
@@ -149,7 +149,7 @@ def test_sending_that_the_socket_s_time_out_ends_is_a_time_out() -> None:
 
 
 def test_a_name_with_endless_addresses_ends_at_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No address replies, and each may take the whole time-out of a connection."""
+    """No address replies, and each may take the full connection timeout."""
     naps = Naps()
     tried: list[str] = []
 
@@ -168,7 +168,7 @@ def test_a_name_with_endless_addresses_ends_at_the_deadline(monkeypatch: pytest.
 
 
 def met_bombs(megabytes: int) -> dict[str, dict[str, Any]]:
-    """Growth of a process's greatest memory in MiB for each bomb, and how its calls ended."""
+    """Return the growth of a process's peak memory in MiB for each bomb, and the outcome of its calls."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.unit.extract.bombed", str(megabytes)],
         cwd=_CHECKOUT,
@@ -181,14 +181,14 @@ def met_bombs(megabytes: int) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("megabytes", [8, pytest.param(60, marks=pytest.mark.long)])
-def test_a_bomb_costs_little_more_than_its_bytes(megabytes: int) -> None:
-    """As Python's lists and texts, each would cost 12 to 24 times its bytes. Several may be under way at once."""
+def test_bomb_takes_little_more_memory_than_its_bytes(megabytes: int) -> None:
+    """Parsed to Python lists and texts, each would take 12 to 24 times its bytes, and several may run at once."""
     for mode, met in met_bombs(megabytes).items():
         assert met["growth"] < 20 + 6 * megabytes, (mode, met)
         assert set(met["errors"]) <= {"MalformedAnswer", "CallRefused", "none"}, (mode, met)
 
 
-def test_a_head_takes_a_few_megabytes_and_no_more(make_client: MakeClient) -> None:
+def test_large_response_head_takes_only_a_few_megabytes(make_client: MakeClient) -> None:
     with (
         HostileNode(BOMBS["more"](60 * _MIB)) as node,
         pytest.raises(MalformedAnswer, match="larger than 4194304 bytes"),
@@ -196,7 +196,7 @@ def test_a_head_takes_a_few_megabytes_and_no_more(make_client: MakeClient) -> No
         read_head(make_client(node))
 
 
-def test_a_hint_of_5000_digits_is_a_refusal_like_any_other(make_client: MakeClient) -> None:
+def test_hint_of_5000_digits_is_an_ordinary_refusal(make_client: MakeClient) -> None:
     with HostileNode(endless_hint) as node:
         with pytest.raises(RangeRefused) as caught:
             list(fetch_transfers(make_client(node), TransferFilter(), 1, 100))
@@ -204,8 +204,8 @@ def test_a_hint_of_5000_digits_is_a_refusal_like_any_other(make_client: MakeClie
         assert "999" not in str(caught.value)
 
 
-def test_the_budget_of_a_cycle_ends_all_calls_together(make_client: MakeClient, naps: Naps) -> None:
-    """Each call is within its own deadline; each retry and pause counts."""
+def test_time_budget_of_a_cycle_bounds_all_calls_together(make_client: MakeClient, naps: Naps) -> None:
+    """Each call is within its own deadline, but retries and pauses count, too."""
     with ScriptedNode() as node:
         budget = Budget(60, 10, naps.clock)
         client = make_client(node, budget=budget, max_attempts=3)
@@ -234,7 +234,7 @@ def test_a_call_that_fails_at_the_end_of_the_budget_names_the_budget(make_client
         assert caught.value.words == "HTTP 503 overloaded"
 
 
-def test_the_budget_of_bytes_counts_answers_that_were_too_large(make_client: MakeClient, naps: Naps) -> None:
+def test_byte_budget_counts_too_large_responses(make_client: MakeClient, naps: Naps) -> None:
     with HostileNode(BOMBS["more"](8 * _MIB)) as node:
         client = make_client(node, budget=Budget(60, 10, naps.clock))
         for _ in range(3):
@@ -249,14 +249,14 @@ _URL = "http://user1:p%40ss%2Fword@{host}/v3/s3cretpath?k=abc&token=a%20b%2Bc"
 
 
 def derived(host: str) -> Iterator[str]:
-    """Every part of the URL in every form in which a provider may repeat it."""
+    """Return every part of the URL in every form in which a provider may repeat it."""
     yield from ("user1", "p@ss/word", "p%40ss%2Fword", "s3cretpath", "k=abc", "token=a%20b%2Bc", "a b+c", "a%20b%2Bc")
     yield base64.b64encode(b"user1:p@ss/word").decode()
     yield from (host, host.split(":")[0], host.split(":")[1])
 
 
 @pytest.mark.parametrize("status", [200, 401, 500])
-def test_no_part_of_a_url_and_no_words_of_a_provider_are_in_an_error(status: int, make_client: MakeClient) -> None:
+def test_errors_contain_no_part_of_a_url_and_no_provider_text(status: int, make_client: MakeClient) -> None:
     with ScriptedNode() as node:
         host = node.url.removeprefix("http://")
         client = make_client(_URL.format(host=host), max_attempts=1)
@@ -276,7 +276,7 @@ def test_no_part_of_a_url_and_no_words_of_a_provider_are_in_an_error(status: int
             client.call("eth_other", [], str)
 
 
-def test_a_reply_is_read_through_kept_connections(naps: Naps) -> None:
+def test_response_is_read_over_reused_connections(naps: Naps) -> None:
     with ScriptedNode() as node:
         transport = Transport((60.0, 60.0), 1, naps.clock)
         body = b'{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}'

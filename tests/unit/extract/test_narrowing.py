@@ -1,4 +1,4 @@
-"""Halving over states that a test writes down, against looking at every block."""
+"""Bisection over given states, compared with a look at every block."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -37,7 +37,7 @@ def rows(frame: pl.DataFrame) -> list[tuple[str, int, int]]:
 
 
 def differing(interval: BalanceRange, read: list[tuple[str, int, int]]) -> list[tuple[int, int]]:
-    """The neighbouring readings, with the interval's ends, between which the balance differs."""
+    """Return neighbouring readings, including the interval's ends, with different balances."""
     known = [(interval.low_block, interval.low_quantity), (interval.high_block, interval.high_quantity)]
     known = sorted({*known, *((block, quantity) for wallet, block, quantity in read if wallet == interval.wallet)})
     return [(low[0], high[0]) for low, high in pairwise(known) if low[1] != high[1]]
@@ -60,7 +60,7 @@ HISTORIES = st.integers(2, 200).flatmap(
 
 @settings(max_examples=60)
 @given(first=HISTORIES, second=HISTORIES, most_reads=st.one_of(st.integers(0, 60), st.just(10_000)))
-def test_changes_are_those_of_every_block_looked_at(first: History, second: History, most_reads: int) -> None:
+def test_changes_equal_those_of_a_scan_of_every_block(first: History, second: History, most_reads: int) -> None:
     histories = {WALLET: first, OTHER: second}
     intervals = [whole(wallet, history) for wallet, history in histories.items()]
     with with_balances(histories) as node:
@@ -72,7 +72,7 @@ def test_changes_are_those_of_every_block_looked_at(first: History, second: Hist
     assert len({tuple(params) for params in asked}) == len(asked)
     assert all(histories[wallet][block] == quantity for wallet, block, quantity in read)
     for interval, history in zip(intervals, (first, second), strict=True):
-        # These histories only grow, so that no change hides another.
+        # These balances only grow, so no change cancels another.
         changed = [block for block in range(1, len(history)) if history[block] != history[block - 1]]
         found = differing(interval, read)
         assert all(any(low < block <= high for low, high in found) for block in changed)
@@ -91,14 +91,14 @@ def test_levels_are_read_together(make_client: MakeClient) -> None:
         read = rows(find_balance_changes(make_client(node), intervals, 10_000))
         assert node.requests == 12
         assert len(read) == 99
-        # One change each: its block and the one before, but for the given block 0.
+        # One change each: its block and the previous one, except for the given block 0.
         assert read[0] == ("0x" + f"{1:040x}", 1, 8)
         assert find_balance_changes(make_client(node), [], 100).is_empty()
         assert find_balance_changes(make_client(node), intervals, 0).is_empty()
         assert node.requests == 12
 
 
-def test_changes_that_cancel_each_other_cost_nothing(make_client: MakeClient) -> None:
+def test_changes_that_cancel_out_cost_no_readings(make_client: MakeClient) -> None:
     with with_balances({WALLET: history_of(100, {40: 3, 60: -3})}) as node:
         assert find_balance_changes(make_client(node), [BalanceRange(WALLET, 0, 99, 7, 7)], 100).is_empty()
         assert node.requests == 0
@@ -124,7 +124,7 @@ def test_pruned_states_leave_a_wide_interval(make_client: MakeClient) -> None:
         assert differing(whole(WALLET, history), read) == [(0, 64), (96, 128)]
 
 
-def test_other_refusals_and_nonsense_are_raised(make_client: MakeClient) -> None:
+def test_other_refusals_and_malformed_answers_are_raised(make_client: MakeClient) -> None:
     with ScriptedNode() as node:
         client = make_client(node)
         with pytest.raises(CallRefused):
@@ -156,7 +156,7 @@ def test_the_first_block_with_code(make_client: MakeClient) -> None:
         assert node.requests == 1
 
 
-def test_a_contract_that_came_back_began_one_of_its_lives(make_client: MakeClient) -> None:
+def test_recreated_contract_gives_one_of_its_creations(make_client: MakeClient) -> None:
     with ScriptedNode() as node:
         lives = [range(10, 40), range(70, 1_000)]
         node.handlers["eth_getCode"] = lambda params: "0x60" if any(int(params[1], 16) in x for x in lives) else "0x"

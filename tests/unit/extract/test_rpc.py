@@ -75,7 +75,7 @@ def test_a_result_is_decoded_to_its_type(make_client: MakeClient) -> None:
         Reply(b""),
     ],
 )
-def test_passing_faults_are_retried(make_client: MakeClient, naps: Naps, fault: Fault) -> None:
+def test_temporary_faults_are_retried(make_client: MakeClient, naps: Naps, fault: Fault) -> None:
     with ScriptedNode() as node:
         client = make_client(node)
         node.faults.extend([fault, fault])
@@ -94,7 +94,9 @@ def test_passing_faults_are_retried(make_client: MakeClient, naps: Naps, fault: 
         (cut_off, NodeUnreachable),
     ],
 )
-def test_lasting_faults_end_after_the_attempts(make_client: MakeClient, fault: Fault, kind: type[ExtractError]) -> None:
+def test_permanent_faults_fail_after_the_attempts(
+    make_client: MakeClient, fault: Fault, kind: type[ExtractError]
+) -> None:
     with ScriptedNode() as node:
         client = make_client(node, max_attempts=4)
         node.faults.extend([fault] * 10)
@@ -106,14 +108,14 @@ def test_lasting_faults_end_after_the_attempts(make_client: MakeClient, fault: F
         assert str(caught.value).startswith("testnet: eth_getLogs of blocks 5 to 9: the node")
 
 
-def test_no_node_at_all_is_unreachable(make_client: MakeClient, naps: Naps) -> None:
+def test_missing_node_is_unreachable(make_client: MakeClient, naps: Naps) -> None:
     node = ScriptedNode()
     with pytest.raises(NodeUnreachable, match="no connection"):
         make_client(node, max_attempts=3).call("eth_chainId", [], str)
     assert len(naps.taken) == 2
 
 
-def test_retry_after_is_waited_for_within_bounds(make_client: MakeClient, naps: Naps) -> None:
+def test_retry_after_is_respected_within_bounds(make_client: MakeClient, naps: Naps) -> None:
     with ScriptedNode() as node:
         client = make_client(node)
         node.faults.append(rate_limited("7"))
@@ -144,7 +146,7 @@ def test_the_time_of_a_call_is_bounded(make_client: MakeClient, naps: Naps) -> N
         assert naps.now - began <= 101
 
 
-def test_one_complaint_slows_every_thread_of_the_client() -> None:
+def test_rate_limit_error_slows_every_thread_of_the_client() -> None:
     naps = Naps()
     pacer = Pacer(naps.sleep, naps.clock)
     assert pacer.wait_turn(naps.now + 100)
@@ -238,7 +240,7 @@ def test_large_batches_are_split(make_client: MakeClient) -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 3, 20])
-def test_batches_shrink_to_what_the_provider_takes_and_stay_so(make_client: MakeClient, limit: int) -> None:
+def test_batches_shrink_to_the_providers_limit_and_stay_small(make_client: MakeClient, limit: int) -> None:
     with ScriptedNode(batch_limit=limit) as node:
         client = make_client(node)
         for _ in range(2):
@@ -249,7 +251,7 @@ def test_batches_shrink_to_what_the_provider_takes_and_stay_so(make_client: Make
 
 
 @pytest.mark.parametrize("status", [200, 400, 405, 413])
-def test_a_provider_without_batches_is_asked_one_by_one(make_client: MakeClient, status: int) -> None:
+def test_provider_without_batches_gets_single_requests(make_client: MakeClient, status: int) -> None:
     with ScriptedNode() as node:
         whole = node.answer
 
@@ -263,7 +265,7 @@ def test_a_provider_without_batches_is_asked_one_by_one(make_client: MakeClient,
         assert [header["number"] for header in found] == ["0x0", "0x1", "0x2", "0x3", "0x4"]
 
 
-def test_only_the_delayed_calls_of_a_batch_are_asked_again(make_client: MakeClient) -> None:
+def test_only_the_delayed_calls_of_a_batch_are_retried(make_client: MakeClient) -> None:
     with ScriptedNode() as node:
         truly = node.handlers["eth_getBlockByNumber"]
         limited = {"0x3", "0x5"}
@@ -300,7 +302,7 @@ def test_errors_in_a_batch_are_raised_or_returned_in_place(make_client: MakeClie
         assert isinstance(third, StateUnavailable)
 
 
-def test_the_next_url_takes_over_and_stays(make_client: MakeClient) -> None:
+def test_next_url_takes_over_permanently(make_client: MakeClient) -> None:
     with ScriptedNode() as first, ScriptedNode() as second:
         client = make_client(first, second, max_attempts=2)
         first.faults.extend([Reply(b"", status=500)] * 2)
@@ -312,7 +314,7 @@ def test_the_next_url_takes_over_and_stays(make_client: MakeClient) -> None:
         assert first.requests == 3
 
 
-def test_a_url_that_refuses_us_is_left_at_once(make_client: MakeClient) -> None:
+def test_url_that_denies_access_is_skipped_at_once(make_client: MakeClient) -> None:
     with ScriptedNode() as first, ScriptedNode() as second:
         first.faults.append(Reply(b'{"message": "invalid key"}', status=401))
         assert make_client(first, second).call("eth_chainId", [], str) == "0x1"
@@ -322,7 +324,7 @@ def test_a_url_that_refuses_us_is_left_at_once(make_client: MakeClient) -> None:
             make_client(first).call("eth_chainId", [], str)
 
 
-def test_every_url_is_asked_for_its_chain_before_use(make_client: MakeClient) -> None:
+def test_chain_id_of_every_url_is_checked_before_use(make_client: MakeClient) -> None:
     with ScriptedNode(chain_id=5) as first, ScriptedNode(chain_id=6) as second:
         client = make_client(first, second, max_attempts=1)
         client.expect_chain(5)
@@ -352,7 +354,7 @@ def test_answers_nest_as_deep_as_contracts_call_each_other(make_client: MakeClie
             client.batch(calls, list)
 
 
-def test_a_second_opinion_comes_from_somebody_else(make_client: MakeClient) -> None:
+def test_second_readings_use_urls_of_other_hosts(make_client: MakeClient) -> None:
     urls = [
         "https://me:secret@One.example/key1",
         "https://one.example/key2",
@@ -411,7 +413,7 @@ def test_compressed_answers_are_read(make_client: MakeClient) -> None:
             client.call("eth_chainId", [], str)
 
 
-def test_an_answer_too_large_is_a_range_refused_or_a_batch_split(make_client: MakeClient) -> None:
+def test_too_large_response_refuses_a_range_or_splits_a_batch(make_client: MakeClient) -> None:
     with ScriptedNode() as node:
         client = make_client(node, max_response_bytes=4_000)
         node.handlers["eth_getLogs"] = lambda _: ["x" * 5_000]
@@ -421,10 +423,10 @@ def test_an_answer_too_large_is_a_range_refused_or_a_batch_split(make_client: Ma
         assert len(client.batch(HEADERS[:2], dict)) == 2
 
 
-def test_a_body_that_drips_is_given_up_in_time() -> None:
+def test_dripping_body_is_given_up_in_time() -> None:
     with ScriptedNode() as node:
         client = RpcClient("testnet", [node.url], timeout=(60.0, 60.0), max_attempts=1, max_seconds=0.5)
-        # Who waited for it would have it.
+        # A client without the limit would receive the response.
         node.faults.append(slow(50))
         with pytest.raises(NodeUnreachable, match="in time") as caught:
             client.call("eth_chainId", [], str)
@@ -432,7 +434,7 @@ def test_a_body_that_drips_is_given_up_in_time() -> None:
         client.close()
 
 
-def test_no_more_requests_are_under_way_than_allowed(make_client: MakeClient) -> None:
+def test_number_of_concurrent_requests_is_limited(make_client: MakeClient) -> None:
     under_way, most = 0, 0
     lock, together = threading.Lock(), threading.Barrier(3)
 
@@ -463,7 +465,7 @@ def test_a_client_without_urls_is_refused() -> None:
         RpcClient("testnet", [])
 
 
-def test_every_call_that_is_sent_is_counted_whatever_becomes_of_it(make_client: MakeClient) -> None:
+def test_every_sent_call_is_counted_despite_failures(make_client: MakeClient) -> None:
     with ScriptedNode(head=40) as node:
         client = make_client(node)
         assert client.meter.take() == Spent(0, 0)

@@ -1,4 +1,4 @@
-"""Balances, supplies, metadata and probing against a scripted node: what providers refuse, and what contracts lack."""
+"""Balances, supplies, metadata and probing with a scripted node: refusals of providers, incomplete contracts."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -27,7 +27,7 @@ CALLDATA = st.binary(max_size=100).map(lambda raw: "0x" + raw.hex())
 
 
 @given(st.lists(st.tuples(ADDRESS, CALLDATA), max_size=20))
-def test_aggregate3_is_encoded_as_the_abi_says(calls: list[tuple[str, str]]) -> None:
+def test_aggregate3_is_encoded_by_the_abi(calls: list[tuple[str, str]]) -> None:
     encoded = encode_aggregate3([Read(*call) for call in calls], MULTICALL)
     expected = abi_encode(
         ["(address,bool,bytes)[]"], [[(target, True, bytes.fromhex(data[2:])) for target, data in calls]]
@@ -36,7 +36,7 @@ def test_aggregate3_is_encoded_as_the_abi_says(calls: list[tuple[str, str]]) -> 
 
 
 @given(st.lists(st.tuples(st.booleans(), st.binary(max_size=100)), max_size=20))
-def test_aggregate3_is_decoded_as_the_abi_says(results: list[tuple[bool, bytes]]) -> None:
+def test_aggregate3_is_decoded_by_the_abi(results: list[tuple[bool, bytes]]) -> None:
     returned = "0x" + abi_encode(["(bool,bytes)[]"], [results]).hex()
     expected = ["0x" + data.hex() if is_success else None for is_success, data in results]
     assert decode_aggregate3(returned, len(results)) == expected
@@ -44,13 +44,13 @@ def test_aggregate3_is_decoded_as_the_abi_says(results: list[tuple[bool, bytes]]
 
 
 @given(st.binary(max_size=400), st.integers(1, 3))
-def test_anything_else_is_no_aggregate(returned: bytes, count: int) -> None:
+def test_any_other_result_is_refused_as_aggregate(returned: bytes, count: int) -> None:
     decoded = decode_aggregate3("0x" + returned.hex(), count)
     assert decoded is None or len(decoded) == count
 
 
 class State:
-    """eth_call and eth_getBalance of a scripted chain: by (contract, calldata), None reverts."""
+    """eth_call and eth_getBalance of a scripted chain, by (contract, calldata); None reverts."""
 
     def __init__(self, answers: dict[tuple[str, str], str | None], *, has_multicall: bool = True) -> None:
         self.answers = answers
@@ -106,7 +106,7 @@ class State:
         return "0x" + abi_encode(["(bool,bytes)[]"], [results]).hex()
 
 
-# A node that takes numbers alone, and one that serves the block's header and denies to have it.
+# A node that accepts only numbers, and one that has the block's header but denies having the block.
 NO_HASHES = NodeError(-32602, "invalid argument 1: json: cannot unmarshal object into Go value of type string")
 NO_HEADER = NodeError(-32000, "header not found")
 REFUSALS = [None, NO_HASHES, NO_HEADER]
@@ -137,7 +137,7 @@ EXPECTED = [str(2**256 - int(holder, 16)) for holder in HOLDERS] + ["1", "2", "3
 @pytest.mark.parametrize("has_multicall", [True, False])
 @pytest.mark.parametrize("refusal", REFUSALS)
 @pytest.mark.parametrize("burns_gas", [True, False])
-def test_balances_are_the_same_by_every_way(
+def test_every_method_returns_the_same_balances(
     make_client: MakeClient, multicall: str | None, has_multicall: bool, refusal: NodeError | None, burns_gas: bool
 ) -> None:
     state = balances_state(has_multicall=has_multicall)
@@ -162,7 +162,7 @@ def test_supplies(make_client: MakeClient) -> None:
         assert read_supplies(make_client(node), [], HASH, NUMBER, MULTICALL).height == 0
 
 
-def test_a_contract_that_answers_nothing_has_no_known_balance(make_client: MakeClient) -> None:
+def test_contract_without_a_result_has_no_known_balance(make_client: MakeClient) -> None:
     with ScriptedNode() as node:
         State({}).install(node)
         pairs = [(TOKEN, HOLDER), (ABSENT, HOLDER), (ABSENT, TOKEN), (TOKEN, TOKEN)]
@@ -173,7 +173,7 @@ def test_a_contract_that_answers_nothing_has_no_known_balance(make_client: MakeC
 
 
 @pytest.mark.parametrize("multicall", [MULTICALL, None])
-def test_pruned_state_is_told_from_a_block_that_left_the_chain(make_client: MakeClient, multicall: str | None) -> None:
+def test_pruned_state_is_distinguished_from_an_orphaned_block(make_client: MakeClient, multicall: str | None) -> None:
     def pruned(_: list[Any]) -> str:
         raise NodeError(-32000, "missing trie node 12ab (path )")
 
@@ -187,7 +187,7 @@ def test_pruned_state_is_told_from_a_block_that_left_the_chain(make_client: Make
 
 
 @pytest.mark.parametrize("refusal", REFUSALS[1:])
-def test_reading_by_number_notices_a_reorganisation_in_between(make_client: MakeClient, refusal: NodeError) -> None:
+def test_reading_by_number_detects_a_reorganisation(make_client: MakeClient, refusal: NodeError) -> None:
     state = balances_state()
     state.refusal = refusal
     with ScriptedNode() as node:
@@ -199,13 +199,13 @@ def test_reading_by_number_notices_a_reorganisation_in_between(make_client: Make
             read_balances(make_client(node), PAIRS[:3], HASH, NUMBER, MULTICALL)
 
 
-def test_a_node_that_refuses_is_not_a_contract_that_reverts(make_client: MakeClient) -> None:
+def test_refusal_by_the_node_is_not_taken_for_a_revert(make_client: MakeClient) -> None:
     with ScriptedNode() as node, pytest.raises(CallRefused, match="code -32601"):
         read_balances(make_client(node), PAIRS[:3], HASH, NUMBER, None)
 
 
 @pytest.mark.parametrize("answer", ["0x0g", "12", "0x123", ""])
-def test_what_is_not_hex_is_malformed(make_client: MakeClient, answer: str) -> None:
+def test_result_that_is_not_hex_is_malformed(make_client: MakeClient, answer: str) -> None:
     with ScriptedNode() as node:
         node.handlers["eth_call"] = lambda _: answer
         with pytest.raises(MalformedAnswer):
@@ -341,7 +341,7 @@ def test_contracts_are_described(make_client: MakeClient, case: str, multicall: 
     ) == expected
 
 
-def test_a_call_lost_on_its_way_is_no_knowledge(make_client: MakeClient) -> None:
+def test_lost_call_gives_no_metadata(make_client: MakeClient) -> None:
     with ScriptedNode() as node:
         State({}).install(node)
         del node.handlers["eth_call"]
@@ -349,7 +349,7 @@ def test_a_call_lost_on_its_way_is_no_knowledge(make_client: MakeClient) -> None
             read_contracts(make_client(node), [TOKEN], HASH)
 
 
-def test_contracts_by_hash_on_a_node_that_takes_numbers_only(make_client: MakeClient) -> None:
+def test_contracts_are_described_by_a_node_that_accepts_only_numbers(make_client: MakeClient) -> None:
     state = State({(TOKEN, calldata): answer for calldata, answer in ERC20.items()})
     state.refusal = NO_HASHES
     with ScriptedNode() as node:
@@ -378,7 +378,7 @@ def full_node(**handlers: Callable[[list[Any]], Any]) -> ScriptedNode:
     return node
 
 
-def test_a_node_with_everything(make_client: MakeClient) -> None:
+def test_probe_of_a_full_node(make_client: MakeClient) -> None:
     with full_node() as node:
         assert probe(make_client(node), 10, MULTICALL) == NodeFacts(10, True, "trace_block", MULTICALL, False)
         assert node.requests == 4
@@ -419,7 +419,7 @@ def test_a_node_with_everything(make_client: MakeClient) -> None:
         ({"eth_getCode": lambda _: "0x"}, NodeFacts(10, True, "trace_block", None, False)),
     ],
 )
-def test_what_a_node_lacks(
+def test_probe_names_missing_abilities(
     make_client: MakeClient, handlers: dict[str, Callable[[list[Any]], Any]], facts: NodeFacts
 ) -> None:
     with full_node(**handlers) as node:

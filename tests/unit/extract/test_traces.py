@@ -1,4 +1,4 @@
-"""Internal transfers from scripted traces: both forms, what failed calls take with them, and what nodes get wrong."""
+"""Internal transfers from scripted traces: both formats, failed calls, and faulty nodes."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ ZERO = "0x" + "0" * 40
 
 @dataclass
 class Tree:
-    """A call with those inside it, and the road by which a test knows what it moves."""
+    """A call with its inner calls; it computes the expected transfers independently."""
 
     type: str = "CALL"
     sender: str = A
@@ -31,7 +31,7 @@ class Tree:
     calls: list["Tree"] = field(default_factory=list)
 
     def nested(self) -> dict[str, Any]:
-        """As the callTracer says it."""
+        """Return the call in the format of callTracer."""
         frame: dict[str, Any] = {"type": self.type, "from": self.sender, "gas": "0x1", "input": "0x00"}
         if self.error is None or not self.type.startswith("CREATE"):
             frame["to"] = self.to
@@ -44,7 +44,7 @@ class Tree:
         return frame
 
     def flat(self, address: tuple[int, ...] = ()) -> Iterator[dict[str, Any]]:
-        """As trace_block says it, without the block and the transaction."""
+        """Return the calls in the format of trace_block, without block and transaction."""
         result: dict[str, Any] | None = {"gasUsed": "0x0", "output": "0x"}
         if self.type == "SELFDESTRUCT":
             type_, result = "suicide", None
@@ -66,7 +66,7 @@ class Tree:
             yield from call.flat((*address, position))
 
     def moves(self, *, is_inside: bool = False) -> list[tuple[str, str, str, str]]:
-        """What it moves, worked out from the tree."""
+        """Return the transfers of the call, computed from the tree."""
         if self.error is not None:
             return []
         kinds = {"CALL": "call", "CREATE": "create", "CREATE2": "create", "SELFDESTRUCT": "selfdestruct"}
@@ -80,7 +80,7 @@ def transaction_hash(block: int, index: int) -> str:
 
 
 def traced(blocks: dict[int, list[Tree]], head: int = 30) -> ScriptedNode:
-    """A chain whose transactions are those trees, traced by both methods."""
+    """Return a chain with these trees as transactions, traced by both methods."""
     transactions = {
         number: [{"hash": transaction_hash(number, index)} for index in range(len(trees))]
         for number, trees in blocks.items()
@@ -114,7 +114,7 @@ def traced(blocks: dict[int, list[Tree]], head: int = 30) -> ScriptedNode:
 
 
 def change(node: ScriptedNode, method: str, changed: Any) -> None:
-    """Let `changed` have the true answer of a method and its parameters, and answer instead."""
+    """Replace the response of a method by `changed`, which gets the true response and the parameters."""
     truly = node.handlers[method]
     node.handlers[method] = lambda params: changed(truly(params), params)
 
@@ -154,7 +154,7 @@ TREES = st.recursive(
     blocks=st.dictionaries(st.integers(1, 12), st.lists(TREES, max_size=3), max_size=5),
     wallets=st.sets(st.sampled_from([A, B, C]), min_size=1),
 )
-def test_both_methods_tell_what_the_calls_moved(blocks: dict[int, list[Tree]], wallets: set[str]) -> None:
+def test_both_methods_return_the_transfers_of_the_calls(blocks: dict[int, list[Tree]], wallets: set[str]) -> None:
     expected = [
         (number, block_hash(number), index, transaction_hash(number, index), position, *move)
         for number, trees in sorted(blocks.items())
@@ -163,7 +163,7 @@ def test_both_methods_tell_what_the_calls_moved(blocks: dict[int, list[Tree]], w
         if {*move[:2]} & wallets
     ]
     with traced(blocks, head=12) as node:
-        # As some nodes do, in an order of their own.
+        # Some nodes use an order of their own.
         change(node, "trace_block", lambda answer, _: answer[::-1])
         client = RpcClient("testnet", [node.url])
         for method in METHODS:
@@ -171,13 +171,13 @@ def test_both_methods_tell_what_the_calls_moved(blocks: dict[int, list[Tree]], w
         client.close()
 
 
-def test_a_transaction_is_no_internal_transfer_of_its_own(make_client: MakeClient) -> None:
+def test_value_of_the_transaction_itself_is_no_internal_transfer(make_client: MakeClient) -> None:
     with traced({3: [Tree(value=5), Tree(type="CREATE", value=6), Tree(value=7, error="Reverted")]}) as node:
         for method in METHODS:
             assert read(make_client(node), method, {A, B}) == []
 
 
-def test_without_wallets_nothing_is_asked(make_client: MakeClient) -> None:
+def test_no_wallets_send_no_request(make_client: MakeClient) -> None:
     with traced({3: [Tree(calls=[Tree(value=1)])]}) as node:
         assert read(make_client(node), "trace_block", set()) == []
         assert node.requests == 0
@@ -212,7 +212,7 @@ def test_upper_case_and_rewards_and_other_names_of_self_destruction(make_client:
         ]
 
 
-def test_a_tracer_that_names_no_transactions(make_client: MakeClient) -> None:
+def test_tracer_without_transaction_hashes(make_client: MakeClient) -> None:
     with traced({3: [Tree(), Tree(calls=[Tree(value=8)])]}) as node:
         change(node, "debug_traceBlockByNumber", lambda answer, _: [{"result": trace["result"]} for trace in answer])
         (row,) = read(make_client(node), "debug_traceBlockByNumber", {A})
@@ -239,14 +239,16 @@ def test_a_transaction_without_traces_is_an_error(make_client: MakeClient, metho
             with pytest.raises(MalformedAnswer, match=f"transaction {last} is not traced") as caught:
                 read(make_client(node), method, {A})
             assert (caught.value.call, caught.value.from_block) == (method, 3)
-            # A chain's own housekeeping: nobody signed it, and it moves nothing.
+            # A system transaction of the chain: it has no signature and moves nothing.
             node.handlers["eth_getTransactionByHash"] = lambda _: system
             assert [row["amount_raw"] for row in read(make_client(node), method, {A})] == ["8"]
 
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("answer", [None, "0x", {}, [{}]])
-def test_no_traces_are_no_empty_block(make_client: MakeClient, method: TraceMethod, answer: Any) -> None:
+def test_missing_traces_are_not_taken_for_an_empty_block(
+    make_client: MakeClient, method: TraceMethod, answer: Any
+) -> None:
     with traced({}) as node:
         node.handlers[method] = lambda _: answer
         with pytest.raises(MalformedAnswer):
@@ -254,7 +256,7 @@ def test_no_traces_are_no_empty_block(make_client: MakeClient, method: TraceMeth
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_block_that_changes_meanwhile_is_a_reorganisation(make_client: MakeClient, method: TraceMethod) -> None:
+def test_block_that_changes_during_tracing_is_a_reorganisation(make_client: MakeClient, method: TraceMethod) -> None:
     with traced({3: [Tree(calls=[Tree(value=8)])]}) as node:
         client = make_client(node, max_in_flight=1)
         truly = node.handlers["eth_getBlockByNumber"]
@@ -271,7 +273,7 @@ def test_a_block_that_changes_meanwhile_is_a_reorganisation(make_client: MakeCli
         assert caught.value.block_number == 3
 
 
-def test_an_empty_answer_for_a_block_that_changed_is_a_reorganisation(make_client: MakeClient) -> None:
+def test_empty_response_for_a_changed_block_is_a_reorganisation(make_client: MakeClient) -> None:
     with traced({3: [Tree(calls=[Tree(value=8)])]}) as node:
         truly = node.handlers["eth_getBlockByNumber"]
 
@@ -324,7 +326,7 @@ def test_malformed_traces_are_refused(make_client: MakeClient, case: str) -> Non
             read(make_client(node), method, {A, B})
 
 
-def test_what_the_node_cannot_do_is_told(make_client: MakeClient) -> None:
+def test_missing_abilities_of_the_node_are_reported(make_client: MakeClient) -> None:
     def pruned(_: list[Any]) -> Any:
         raise NodeError(-32000, "required historical state unavailable (reexec=128)")
 

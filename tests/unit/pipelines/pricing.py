@@ -1,4 +1,4 @@
-"""What tests of the raw tables of pricing share: a warehouse in memory, and a set-up of pairs."""
+"""Shared by tests of the raw price tables: an in-memory warehouse and a configuration of pairs."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -29,7 +29,7 @@ TENANTS = (SnapshotTenant("ten_a", "acme"), SnapshotTenant("ten_b", "bolt"))
 
 
 def source(name: str, granularities: tuple[str, ...] = ("1m", "1h", "1d"), poll_seconds: int = 1) -> PriceSource:
-    """A definition of an exchange."""
+    """Return a definition of an exchange."""
     return PriceSource(
         id=f"src_{name}",
         name=name.title(),
@@ -64,7 +64,7 @@ def pair(
     max_jump: str | None = None,
     created_at: datetime = NOON,
 ) -> SnapshotPricePair:
-    """A pair as the snapshot has it."""
+    """Return a pair as in the snapshot."""
     return SnapshotPricePair(
         pair_key=key,
         pair_id=f"pair_{key}",
@@ -90,7 +90,7 @@ def pricing(
     switches: Sequence[SnapshotSourceSwitch] = (),
     discoveries: Sequence[SnapshotPriceDiscovery] = (),
 ) -> PricingSnapshot:
-    """A set-up in which every pair asks the same sources; `src_nav` is the manual source of tenant ten_a."""
+    """Return a configuration with the same sources for all pairs; `src_nav` is the manual source of tenant ten_a."""
     symbols = ("BTC", "ETH", "EUR", "USD", "FUND")
     return PricingSnapshot(
         items=tuple(
@@ -113,20 +113,20 @@ def pricing(
 
 
 def manual_price(key: int, price: str, effective_from: datetime, revision: int = 1) -> SnapshotManualPrice:
-    """A price of FUND/USD."""
+    """Return a manual price of FUND/USD."""
     return SnapshotManualPrice(key, f"price_{key}", 7, price, effective_from, revision, None, NOON)
 
 
 def discovery(
     key: int, pair_key: int, start: str, end: str, size: str = "hour", multiplier: str = "1", *, cancelled: bool = False
 ) -> SnapshotPriceDiscovery:
-    """A discovery that waits."""
+    """Return a pending discovery."""
     return SnapshotPriceDiscovery(key, pair_key, start, end, size, multiplier, "Pending", cancelled, NOON)
 
 
 @dataclass
 class Raw:
-    """A warehouse in memory, whose cycles follow one another."""
+    """An in-memory warehouse with successive cycles."""
 
     connection: duckdb.DuckDBPyConnection
     batch: int = 0
@@ -134,14 +134,14 @@ class Raw:
     _sources: dict[str, PriceSource] = field(default_factory=lambda: dict(SOURCES))
 
     def snapshot(self, set_up: PricingSnapshot, manual_prices: Sequence[SnapshotManualPrice] = ()) -> int:
-        """Begin a cycle with this set-up; return its batch."""
+        """Begin a cycle with this configuration; return its batch."""
         self.batch += 1
         with transaction(self.connection):
             replace_pricing(self.connection, TENANTS, set_up, manual_prices, self._sources, self.batch)
         return self.batch
 
     def changes(self) -> dict[int, datetime | None]:
-        """What this batch marked, by pair: from where on, None for everything."""
+        """Return the time from which this batch marked each pair; None means everything."""
         rows = self.query(
             """
             select pair_key, if(bool_or(from_time is null), null, min(from_time))
@@ -154,13 +154,13 @@ class Raw:
         return {key: None if moment is None else moment.replace(tzinfo=UTC) for key, moment in rows}  # type: ignore
 
     def query(self, text: str, *parameters: object) -> list[tuple[object, ...]]:
-        """Rows of a query."""
+        """Return the rows of a query."""
         return self.connection.execute(text, list(parameters)).fetchall()
 
 
 @contextmanager
 def raw_warehouse() -> Iterator[Raw]:
-    """The raw tables, empty, in memory."""
+    """Yield empty raw tables in memory."""
     connection = duckdb.connect()
     try:
         connection.execute("set timezone = 'UTC'")
@@ -172,7 +172,7 @@ def raw_warehouse() -> Iterator[Raw]:
 
 @dataclass(frozen=True)
 class Listed:
-    """A market as a list has it."""
+    """A market of a list."""
 
     market_id: str
     base: str
@@ -183,13 +183,13 @@ class Listed:
 
 
 def listed(base: str, quote: str, *, is_active: bool = True) -> Listed:
-    """The market of two codes, which the source writes in lower case."""
+    """Return the market of two codes, which the source writes in lower case."""
     return Listed(f"{base}{quote}", base, quote, base.lower(), quote.lower(), is_active)
 
 
 @dataclass(frozen=True)
 class Polled:
-    """A price as a poll has it."""
+    """A price of a poll."""
 
     market_id: str
     price_type: str
@@ -198,5 +198,5 @@ class Polled:
 
 
 def polled(price: str, at: timedelta = timedelta(), market_id: str = "BTCUSD", price_type: str = "Trade") -> Polled:
-    """A price of noon, or of a time after it."""
+    """Return a price at noon or later."""
     return Polled(market_id, price_type, NOON + at, Decimal(price))

@@ -7,7 +7,7 @@ from pipelines.rows import Purpose, Spending, Spent
 from tests.unit.pipelines.pricing import raw_warehouse
 
 
-def test_a_block_at_which_a_wallet_has_nothing_gets_a_record() -> None:
+def test_block_with_an_empty_wallet_gets_a_record() -> None:
     with raw_warehouse() as raw:
         connection = raw.connection
         begin_period(connection, "local", 7, 12, "0xab", datetime(2024, 1, 1, tzinfo=UTC))

@@ -1,4 +1,4 @@
-"""Price discoveries over sources in memory: every window once, in order, wherever the reading was broken off."""
+"""Price discoveries over sources in memory: every window is read once and in order, despite interruptions."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -34,14 +34,14 @@ def text(hours: float) -> str:
 
 
 def price_at(moment: datetime, market_id: str = "BTCUSD") -> Decimal:
-    """The script: every minute another price, of each market."""
+    """Return the scripted price: it changes every minute, for each market."""
     minute = (moment - DAY) // timedelta(minutes=1)
     return Decimal(1_000 * (1 + len(market_id)) + minute) / 100
 
 
 @dataclass
 class FakeSource:
-    """A source whose history is `price_at`, in pages of some candles; `fails` is asked before each page."""
+    """A source with the history of `price_at`, in pages of some candles; `fails` is called before each page."""
 
     quiet: Callable[[datetime], bool] = lambda _: False
     candles_per_page: int = 5
@@ -81,7 +81,7 @@ class FakeSource:
 
 @dataclass
 class World:
-    """A warehouse whose sources are in memory."""
+    """A warehouse with sources in memory."""
 
     raw: Raw
     fakes: dict[str, FakeSource]
@@ -92,7 +92,7 @@ class World:
         return self.fakes[source.id]
 
     def begin(self, set_up: PricingSnapshot, *, lists: Sequence[str] = ("src_kraken", "src_gemini")) -> None:
-        """A cycle up to its slot for discoveries."""
+        """Start a cycle up to its slot for discoveries."""
         self.raw.snapshot(set_up)
         markets = [listed(base, "USD") for base in ("BTC", "ETH", "EUR")]
         for source_id in lists:
@@ -101,7 +101,7 @@ class World:
         self.raw.batch += 1
 
     def collect(self, pages: int | None = None, cancelled: Callable[[], set[int]] = lambda: set()) -> DiscoveryReport:
-        """One slice: to the end, or over after so many pages."""
+        """Run one slice, to the end or for a number of pages."""
         before = sum(fake.pages for fake in self.fakes.values())
 
         def is_over() -> bool:
@@ -112,14 +112,14 @@ class World:
         )
 
     def publish(self) -> None:
-        """The marts hold everything up to now, and are published."""
+        """Mark everything collected so far as published."""
         self.raw.query("insert into raw.publications values (1, ?, now()::timestamp)", self.raw.batch)
 
     def state(self, key: int = 1) -> stored.DiscoveryState:
         return {state.operation_key: state for state in discovery_states(self.raw.connection)}[key]
 
     def windows(self, source_id: str = "src_kraken", pair_key: int = 1) -> list[tuple[object, ...]]:
-        """What the pair sees of a source: market, window and price; every row of raw.prices once."""
+        """Return market, window and price of a source as visible to the pair; each row of raw.prices is used once."""
         rows = self.raw.query(
             """
             select seen.market_id, seen.window_start, seen.effective_from, prices.price, prices.is_partial
@@ -144,7 +144,7 @@ def world() -> Iterator[World]:
 def expected(
     first: float, last: float, hours: float = 1.0, market_id: str = "BTCUSD", missing: Sequence[float] = ()
 ) -> list[tuple[object, ...]]:
-    """Whole windows from `first` to `last`, each with the price of its end."""
+    """Return windows from `first` to `last`, each with the price at its end."""
     rows, start = [], first
     while start < last:
         end = min(start + hours, last)
@@ -155,7 +155,7 @@ def expected(
     return rows
 
 
-def test_windows_have_the_last_price_of_each_and_end_when_they_are_published(world: World) -> None:
+def test_windows_have_their_last_price_and_succeed_once_published(world: World) -> None:
     world.begin(pricing(pair(1), discoveries=[discovery(1, 1, text(0), text(30))]))
     world.collect()
     assert world.windows() == expected(0, 30)
@@ -168,7 +168,7 @@ def test_windows_have_the_last_price_of_each_and_end_when_they_are_published(wor
     assert [[market.market_id for market in markets] for markets in world.opened] == [["BTCUSD", "ETHUSD", "EURUSD"]]
 
 
-def test_every_source_is_asked_and_gaps_are_told_by_source(world: World) -> None:
+def test_every_source_is_read_and_gaps_are_reported_per_source(world: World) -> None:
     world.fakes["src_gemini"].quiet = lambda moment: moment <= instant(2) or instant(5) < moment <= instant(8)
     asked = [discovery(1, 1, text(0), text(12), "hour", "1")]
     world.begin(pricing(pair(1), sources=("src_kraken", "src_gemini"), discoveries=asked))
@@ -184,7 +184,7 @@ def test_every_source_is_asked_and_gaps_are_told_by_source(world: World) -> None
     )
 
 
-def test_a_bridge_reads_both_markets_and_misses_what_either_lacks(world: World) -> None:
+def test_bridge_reads_both_markets_and_lacks_gaps_of_either(world: World) -> None:
     bridged = pair(1, "ETH", "EUR", bridge="USD", allow_inverse=True)
     world.begin(pricing(bridged, discoveries=[discovery(1, 1, text(0), text(6), "hour", "2")]))
     world.collect()
@@ -192,7 +192,7 @@ def test_a_bridge_reads_both_markets_and_misses_what_either_lacks(world: World) 
     assert (world.state().done, world.state().total, world.state().prices_stored) == (3, 3, 6)
 
 
-def test_the_cut_window_is_partial_and_alone_read_finely(world: World) -> None:
+def test_only_the_cut_window_is_partial_and_read_in_fine_steps(world: World) -> None:
     world.begin(pricing(pair(1), discoveries=[discovery(1, 1, text(0), text(50.5), "day")]))
     world.collect()
     assert world.windows() == expected(0, 50.5, 24)
@@ -203,7 +203,7 @@ def test_the_cut_window_is_partial_and_alone_read_finely(world: World) -> None:
 
 
 @pytest.mark.parametrize("pages", [1, 2, 3, 6, 8])
-def test_a_slice_that_ends_anywhere_is_taken_up_where_it_ended(world: World, pages: int) -> None:
+def test_next_slice_resumes_where_the_last_one_ended(world: World, pages: int) -> None:
     world.begin(pricing(pair(1), discoveries=[discovery(1, 1, text(0), text(33.5), "hour", "3")]))
     slices = 0
     while world.state().done < 12:
@@ -211,11 +211,11 @@ def test_a_slice_that_ends_anywhere_is_taken_up_where_it_ended(world: World, pag
         slices += 1
     assert slices > 1 or pages >= 8
     assert world.windows() == expected(0, 33.5, 3)
-    # Nothing was read twice: each page once.
+    # Each page was read once.
     assert world.fakes["src_kraken"].pages == 7 + 6
 
 
-def test_a_window_keeps_its_price_over_the_end_of_a_slice(world: World) -> None:
+def test_window_keeps_its_price_across_slices(world: World) -> None:
     # Pages end at 5 and 10 o'clock; the window from 9 to 12 has its last price at 10.
     world.fakes["src_kraken"].quiet = lambda moment: instant(10) < moment <= instant(12)
     world.begin(pricing(pair(1), discoveries=[discovery(1, 1, text(0), text(15), "hour", "3")]))
@@ -227,11 +227,11 @@ def test_a_window_keeps_its_price_over_the_end_of_a_slice(world: World) -> None:
 
 
 class _Killed(BaseException):
-    """The process ends here."""
+    """Simulated end of the process."""
 
 
 @pytest.mark.parametrize("statement", range(1, 22))
-def test_a_kill_at_any_statement_leaves_no_gap_and_no_double(
+def test_kill_at_any_statement_leaves_no_gap_and_no_duplicate(
     world: World, statement: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.fakes["src_kraken"].quiet = lambda moment: instant(4) < moment <= instant(6)
@@ -239,7 +239,7 @@ def test_a_kill_at_any_statement_leaves_no_gap_and_no_double(
     real, left = world.raw.connection, statement
 
     class Dying:
-        """The connection, until it dies."""
+        """A connection that fails after a number of statements."""
 
         def execute(self, *arguments: object) -> duckdb.DuckDBPyConnection:
             nonlocal left
@@ -262,7 +262,7 @@ def test_a_kill_at_any_statement_leaves_no_gap_and_no_double(
     assert left < 1
 
 
-def test_asking_again_stores_nothing_twice_and_marks_nothing(world: World) -> None:
+def test_repeated_discovery_stores_and_marks_nothing(world: World) -> None:
     first = discovery(1, 1, text(0), text(9))
     world.begin(pricing(pair(1), discoveries=[first]))
     world.collect()
@@ -273,11 +273,11 @@ def test_asking_again_stores_nothing_twice_and_marks_nothing(world: World) -> No
     assert world.raw.query("select * exclude (last_collected_at) from raw.prices order by all") == before
     assert world.windows() == expected(0, 9)
     assert world.raw.changes() == {}
-    # It has nothing to wait for.
+    # There is nothing to wait for.
     assert (world.state(2).status, world.state(2).prices_stored) == ("Succeeded", 9)
 
 
-def test_another_tenants_windows_are_stored_once_and_seen_by_each_that_asked(world: World) -> None:
+def test_windows_of_two_tenants_are_stored_once_and_visible_to_both(world: World) -> None:
     mine, yours = pair(1), pair(2, tenant_id="ten_b")
     world.begin(pricing(mine, yours, discoveries=[discovery(1, 1, text(0), text(6))]))
     world.collect()
@@ -289,7 +289,7 @@ def test_another_tenants_windows_are_stored_once_and_seen_by_each_that_asked(wor
     assert world.raw.query("select count(*) from raw.prices") == [(6,)]
 
 
-def test_a_corrected_window_marks_all_who_see_it_from_that_window_on(
+def test_corrected_window_marks_all_pairs_that_see_it_from_there_on(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     both = (pair(1), pair(2, tenant_id="ten_b"))
@@ -308,7 +308,7 @@ def test_a_corrected_window_marks_all_who_see_it_from_that_window_on(
     assert world.raw.query("select count(*) from raw.prices") == [(6,)]
 
 
-def test_a_source_that_fails_is_tried_in_later_slices_and_then_given_up(world: World) -> None:
+def test_failing_source_is_retried_in_later_slices_then_given_up(world: World) -> None:
     def fail() -> None:
         if world.fakes["src_gemini"].pages == 1:
             raise SourceUnreachable("src_gemini", "history", "HTTP 503")
@@ -323,13 +323,13 @@ def test_a_source_that_fails_is_tried_in_later_slices_and_then_given_up(world: W
         assert world.state().error == "src_gemini: history: HTTP 503"
     world.collect()
     state = world.state()
-    # What the other source has is there; this one's rest is missing, and the error says why.
+    # The other source is complete; the rest of this one is missing, with the reason in the error.
     assert (state.status, state.error) == ("Succeeded", "src_gemini: history: HTTP 503")
     assert state.missing == (Missing("src_gemini", instant(7), instant(12)),)
     assert (state.done, state.total, state.prices_stored) == (24, 24, 12 + 7)
 
 
-def test_a_source_that_recovers_goes_on_where_it_stopped(world: World) -> None:
+def test_recovered_source_resumes_where_it_stopped(world: World) -> None:
     failures = [True, True, True, True]
 
     def fail() -> None:
@@ -345,7 +345,7 @@ def test_a_source_that_recovers_goes_on_where_it_stopped(world: World) -> None:
     assert (world.state().error, world.state().done) == (None, 12)
 
 
-def test_a_discovery_of_which_every_source_was_given_up_has_failed(world: World) -> None:
+def test_discovery_fails_once_all_sources_are_given_up(world: World) -> None:
     def fail() -> None:
         raise MarketUnknown("src_kraken", "history", "no such market")
 
@@ -357,7 +357,7 @@ def test_a_discovery_of_which_every_source_was_given_up_has_failed(world: World)
     assert state.missing == (Missing("src_kraken", instant(0), instant(12)),)
 
 
-def test_a_defect_is_told_and_stops_no_other_source(world: World) -> None:
+def test_defect_is_reported_and_stops_no_other_source(world: World) -> None:
     def fail() -> None:
         raise KeyError("close")
 
@@ -369,7 +369,7 @@ def test_a_defect_is_told_and_stops_no_other_source(world: World) -> None:
     assert world.windows("src_kraken") == expected(0, 12)
 
 
-def test_answers_that_are_no_prices_are_told(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_malformed_prices_are_reported(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     real = FakeSource.history
 
     def history(self: FakeSource, *asked: object) -> Iterator[HistoryPage]:
@@ -382,7 +382,7 @@ def test_answers_that_are_no_prices_are_told(world: World, monkeypatch: pytest.M
     assert world.state().error == "invalid prices in the responses: 2, for example: a candle below zero"
 
 
-def test_a_source_that_does_not_get_on_is_malformed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_source_without_progress_is_malformed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     def history(self: FakeSource, *_: object) -> Iterator[HistoryPage]:
         while True:
             yield HistoryPage([], instant(2))
@@ -392,7 +392,7 @@ def test_a_source_that_does_not_get_on_is_malformed(world: World, monkeypatch: p
     assert "makes no progress" in world.collect().errors["src_kraken"]
 
 
-def test_a_cancelled_discovery_stops_between_pages_and_keeps_what_it_has(world: World) -> None:
+def test_cancelled_discovery_stops_between_pages_and_keeps_its_prices(world: World) -> None:
     asked = [discovery(1, 1, text(0), text(12)), discovery(2, 1, text(0), text(12), "hour", "0.5")]
     world.begin(pricing(pair(1), discoveries=asked))
     world.collect(cancelled=lambda: {1} if world.fakes["src_kraken"].pages >= 3 else set())
@@ -401,7 +401,7 @@ def test_a_cancelled_discovery_stops_between_pages_and_keeps_what_it_has(world: 
     assert world.state(2).done == 24
 
 
-def test_one_that_is_cancelled_before_it_began_reads_nothing(world: World) -> None:
+def test_discovery_cancelled_before_its_start_reads_nothing(world: World) -> None:
     world.begin(pricing(pair(1), discoveries=[discovery(1, 1, text(0), text(12), cancelled=True)]))
     world.collect()
     assert (world.state().status, world.state().total) == ("Cancelled", None)
@@ -420,7 +420,7 @@ def test_a_discovery_waits_for_the_market_list(world: World) -> None:
     assert (world.state().status, world.state().error) == ("Running", None)
 
 
-def test_a_source_without_the_market_is_missing_as_a_whole(world: World) -> None:
+def test_source_without_the_market_is_missing_entirely(world: World) -> None:
     asked = [discovery(1, 1, text(0), text(3))]
     set_up = pricing(pair(1), sources=("src_kraken", "src_gemini"), discoveries=asked)
     world.begin(set_up, lists=("src_kraken",))
@@ -434,7 +434,7 @@ def test_a_source_without_the_market_is_missing_as_a_whole(world: World) -> None
     assert "no such spot market" in (state.error or "")
 
 
-def test_disabled_sources_are_not_asked(world: World) -> None:
+def test_disabled_sources_are_not_read(world: World) -> None:
     switches = [SnapshotSourceSwitch("ten_a", "src_gemini", False)]
     asked = [discovery(1, 1, text(0), text(3))]
     world.begin(pricing(pair(1), sources=("src_kraken", "src_gemini"), switches=switches, discoveries=asked))
@@ -449,7 +449,7 @@ def test_disabled_sources_are_not_asked(world: World) -> None:
     assert "no enabled source" in (world.state(2).error or "")
 
 
-def test_sources_are_read_at_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sources_are_read_in_parallel(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     together = threading.Barrier(2)
     for fake in world.fakes.values():
         fake.fails = together.wait  # type: ignore[assignment]
@@ -459,9 +459,7 @@ def test_sources_are_read_at_once(world: World, monkeypatch: pytest.MonkeyPatch)
     assert world.collect().errors == {}
 
 
-def test_a_page_that_comes_too_late_is_dropped_and_asked_for_again(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_late_page_is_dropped_and_requested_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(collecting, "_GRACE_SECONDS", 0.1)
     released = threading.Event()
     is_slow = [True]

@@ -1,4 +1,4 @@
-"""Whom rows concern that were collected: what of whose is computed again."""
+"""Marks of collected rows: the subjects and blocks to recompute."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +22,7 @@ COVERED = BlockRange(1, 9)
 
 
 def transfers(*amounts: tuple[int, str]) -> pl.DataFrame:
-    """One transfer to the wallet per block and amount."""
+    """Return one transfer to the wallet per block and amount."""
     return pl.DataFrame(
         [
             {
@@ -42,7 +42,7 @@ def transfers(*amounts: tuple[int, str]) -> pl.DataFrame:
 
 
 def collect(connection: duckdb.DuckDBPyConnection, kind: Kind, batch: int, rows: pl.DataFrame) -> dict[str, list[int]]:
-    """Collect the rows for the token or for the wallet, and return the first and last block marked of each."""
+    """Collect the rows for the token or the wallet; return the first and last marked block of each."""
     address = TOKEN if kind == "token" else WALLET
     segment = Segment(kind, COVERED, (address,))
     store_segment(connection, "n", segment, {"token_transfers": rows}, "node", batch)
@@ -89,17 +89,17 @@ def connection(tmp_path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
 
 
-def test_what_is_stored_already_marks_nobody_but_whom_it_is_collected_for(
+def test_stored_rows_mark_only_the_subject_they_are_collected_for(
     connection: duckdb.DuckDBPyConnection,
 ) -> None:
     assert collect(connection, "token", 1, transfers((2, "5"), (4, "6"))) == {"token": [2, 4], "wallet": [2, 4]}
     assert collect(connection, "wallet", 2, transfers((2, "5"), (4, "6"))) == {"wallet": [2, 4]}
-    # One row more, and one otherwise than it was stored.
+    # One new row, and one with a changed amount.
     again = collect(connection, "wallet", 3, transfers((2, "5"), (4, "7"), (8, "1")))
     assert again == {"token": [4, 8], "wallet": [2, 8]}
 
 
-def test_what_an_answer_leaves_out_stays_and_belongs_to_whom_it_is_collected_for(
+def test_stored_rows_missing_in_a_response_stay_and_count(
     connection: duckdb.DuckDBPyConnection,
 ) -> None:
     collect(connection, "wallet", 1, transfers((2, "5"), (4, "6"), (6, "7")))
@@ -110,7 +110,7 @@ def test_what_an_answer_leaves_out_stays_and_belongs_to_whom_it_is_collected_for
     assert counts.fetchall() == [("token", 3), ("wallet", 3)]
 
 
-def test_a_transfer_to_oneself_counts_once(connection: duckdb.DuckDBPyConnection) -> None:
+def test_transfer_to_oneself_counts_once(connection: duckdb.DuckDBPyConnection) -> None:
     rows = pl.concat([transfers((2, "5")), transfers((4, "6")).with_columns(from_address=pl.lit(WALLET))])
     collect(connection, "wallet", 1, rows)
     collect(connection, "wallet", 2, rows)
@@ -118,17 +118,17 @@ def test_a_transfer_to_oneself_counts_once(connection: duckdb.DuckDBPyConnection
 
 
 def idle(block: int) -> pl.DataFrame:
-    """A transfer from nobody to nobody."""
+    """Return a transfer from the zero address to the zero address."""
     zero = f"0x{0:040}"
     return transfers((block, "7")).with_columns(from_address=pl.lit(zero), to_address=pl.lit(zero))
 
 
-def test_what_moved_between_nobody_and_nobody_marks_its_token(connection: duckdb.DuckDBPyConnection) -> None:
+def test_transfer_between_zero_addresses_marks_its_token(connection: duckdb.DuckDBPyConnection) -> None:
     collect(connection, "token", 1, transfers((2, "5")))
     assert collect(connection, "token", 2, pl.concat([transfers((2, "5")), idle(6)])) == {"token": [2, 6]}
 
 
-def test_what_moved_between_nobody_and_nobody_becomes_final_and_is_orphaned(
+def test_transfer_between_zero_addresses_becomes_final_and_orphaned(
     connection: duckdb.DuckDBPyConnection,
 ) -> None:
     collect(connection, "token", 1, pl.concat([transfers((2, "5")), idle(6), idle(8)]))
@@ -141,7 +141,7 @@ def test_what_moved_between_nobody_and_nobody_becomes_final_and_is_orphaned(
 
 
 class Others:
-    """Another tenant follows the same token and wallet, in blocks 6 and 7 alone, and no transactions of the wallet."""
+    """A second tenant that tracks the same token and wallet only in blocks 6 and 7, with native mode balance-only."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self.connection = connection
@@ -157,7 +157,7 @@ class Others:
         )
 
     def marked(self, batch: int) -> list[int]:
-        """The tenant's subjects that a batch marks."""
+        """Return the second tenant's subjects marked by a batch."""
         found = self.connection.execute(
             "select distinct subject_key from raw.changes where batch_id = ? and subject_key > 2 order by 1", [batch]
         ).fetchall()
@@ -170,10 +170,10 @@ def others(connection: duckdb.DuckDBPyConnection) -> Others:
 
 
 @pytest.mark.parametrize(("blocks", "marked"), [((2, 4, 9), []), ((2, 6, 9), [3, 4])])
-def test_rows_mark_those_in_whose_views_they_are(
+def test_rows_mark_subjects_with_views_that_contain_them(
     connection: duckdb.DuckDBPyConnection, others: Others, blocks: tuple[int, ...], marked: list[int]
 ) -> None:
-    """Also where what one batch brings of a subject begins before its view, and ends after it."""
+    """This includes batches of rows that begin before the view and end after it."""
     rows = transfers(*((block, "5") for block in blocks))
     collect(connection, "token", 1, rows)
     assert others.marked(1) == marked
@@ -185,11 +185,11 @@ def test_rows_mark_those_in_whose_views_they_are(
     tenants = connection.execute("select distinct tenant_id from raw.control_subjects").fetchall()
     said = [(TOKEN, "Fungible", "ERC-20", "C", "Coin", 18, None, tenant) for (tenant,) in tenants]
     store_metadata(connection, "n", pl.DataFrame(said, schema=schema, orient="row"), 9, 4)
-    # The token says something else of itself; the wallet shows it where it moved in the view.
+    # The token's metadata changed; the wallet shows it if the token moved in the view.
     assert others.marked(4) == sorted({3, *marked})
 
 
-def test_transactions_mark_those_who_follow_them(connection: duckdb.DuckDBPyConnection, others: Others) -> None:
+def test_transactions_mark_wallets_that_track_them(connection: duckdb.DuckDBPyConnection, others: Others) -> None:
     row = transfers((6, "5")).drop("log_index", "token_address", "amount_raw")
     rest = {"created_address": None, "value_raw": "1", "fee_raw": "1", "gas_used": 1, "is_success": True}
     rows = row.with_columns(**{name: pl.lit(value) for name, value in rest.items()})
@@ -200,7 +200,9 @@ def test_transactions_mark_those_who_follow_them(connection: duckdb.DuckDBPyConn
     assert others.marked(2) == []
 
 
-def test_readings_mark_those_to_whom_they_are_owed(connection: duckdb.DuckDBPyConnection, others: Others) -> None:
+def test_readings_mark_subjects_of_tenants_that_may_see_them(
+    connection: duckdb.DuckDBPyConnection, others: Others
+) -> None:
     read = {
         "token_address": TOKEN,
         "holder_address": WALLET,

@@ -1,4 +1,4 @@
-"""Effects of readings of a contract: the first, a second one that agrees, and one that contradicts."""
+"""Effects of readings of a contract: the first, a second that agrees, and one that contradicts."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -40,7 +40,7 @@ class Contract:
 
     @property
     def shown(self) -> tuple[Said, str]:
-        """The metadata in force, and its status."""
+        """Return the current metadata and its status."""
         (row,) = self.connection.execute(
             """
             select contract_status, standard, symbol, name, decimals, metadata_status
@@ -58,7 +58,7 @@ class Contract:
         return tuple(row)
 
     def marks(self) -> list[str]:
-        """Reasons of the marks that the latest reading left."""
+        """Return the reasons of the marks of the latest reading."""
         query = "select reason from raw.changes where batch_id = ?"
         return [reason for (reason,) in self.connection.execute(query, [self.block]).fetchall()]
 
@@ -100,13 +100,13 @@ def contract(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Contra
         ("FTT", "T", "Confirmed"),
         ("TF", "T", "Contradicted"),
         ("TFT", "T", "Confirmed"),
-        # A later lie replaces nothing, however often it is repeated.
+        # A later wrong reading replaces nothing, even if repeated.
         ("TTF", "T", "Contradicted"),
         ("TTFFFF", "T", "Contradicted"),
         ("TTFT", "T", "Confirmed"),
     ],
 )
-def test_two_readings_that_agree_decide(contract: Contract, false: Said, said: str, in_force: str, status: str) -> None:
+def test_two_agreeing_readings_decide(contract: Contract, false: Said, said: str, in_force: str, status: str) -> None:
     meaning = {"T": TRUE, "F": false}
     contract.read(*(meaning[letter] for letter in said))
     assert contract.shown == (meaning[in_force], status)
@@ -114,7 +114,7 @@ def test_two_readings_that_agree_decide(contract: Contract, false: Said, said: s
     assert contract.found == differs
 
 
-def test_amounts_are_computed_again_only_where_the_reading_in_force_changed(contract: Contract) -> None:
+def test_amounts_are_recomputed_only_if_the_current_reading_changed(contract: Contract) -> None:
     marks = []
     for said in (FALSE_DECIMALS, TRUE, TRUE, TRUE, FALSE_DECIMALS, FALSE_DECIMALS):
         contract.read(said)
@@ -126,20 +126,20 @@ def test_change_is_applied_once_a_tenant_accepts_it(contract: Contract) -> None:
     contract.read(TRUE, TRUE)
     contract.request(accept=True)
     contract.read(RENAMED)
-    assert contract.shown == (TRUE, "Contradicted")  # accepted before this change was found
+    assert contract.shown == (TRUE, "Contradicted")  # accepted before this change was detected
     contract.request(accept=False)
     contract.read(RENAMED)
     assert contract.shown == (TRUE, "Contradicted")
     contract.request(accept=True)
     contract.read(FALSE_DECIMALS)
-    assert contract.shown == (TRUE, "Contradicted")  # another change than the accepted one
+    assert contract.shown == (TRUE, "Contradicted")  # a different change from the accepted one
     contract.read(RENAMED)
     contract.request(accept=True)
     contract.read(RENAMED)
     assert contract.shown == (RENAMED, "Confirmed")
 
 
-def test_contract_is_read_again_at_another_block_then_at_intervals_and_on_request(contract: Contract) -> None:
+def test_contract_is_reread_at_another_block_at_intervals_and_on_request(contract: Contract) -> None:
     assert contract.is_pending()
     contract.read(TRUE)
     assert contract.is_pending()

@@ -1,4 +1,4 @@
-"""Who moved what, of each family's raw tables, and whom that concerns."""
+"""Movements from each family's raw tables, and the addresses that they affect."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -50,7 +50,7 @@ def movements(connection: duckdb.DuckDBPyConnection, columns: str) -> list[tuple
     ).fetchall()
 
 
-def test_a_token_event_of_the_zero_address_mints_or_burns_and_names_nobody(
+def test_transfer_with_the_zero_address_is_a_mint_or_burn(
     warehouse: duckdb.DuckDBPyConnection,
 ) -> None:
     amount = str(2**256 - 1)
@@ -79,15 +79,15 @@ def test_a_transaction_moves_its_value_and_its_fee(warehouse: duckdb.DuckDBPyCon
     assert movements(warehouse, columns) == [
         (0, "Fee", "0xme", None, None, "3", False),
         (0, "Transfer", "0xme", "0xyou", None, "100", False),
-        # The fee of what failed is paid, and what it would have moved is known.
+        # A failed transaction pays its fee; its unmoved value is known.
         (1, "Fee", "0xme", None, None, "3", False),
         (1, "Transfer", "0xme", "0xyou", None, "100", True),
-        # Nobody says whether it moved anything, or what it took.
+        # Status and fee of this transaction are unknown.
         (2, "Fee", "0xme", None, None, None, False),
         (2, "Transfer", "0xme", "0xyou", None, "100", None),
         (3, "Fee", "0xme", None, None, "3", False),
         (3, "Transfer", "0xme", "0xnew", None, "100", False),
-        # The zero address holds what it is sent.
+        # The zero address keeps native value sent to it.
         (4, "Fee", "0xme", None, None, "3", False),
         (4, "Transfer", "0xme", ZERO, None, "100", False),
     ]
@@ -96,7 +96,7 @@ def test_a_transaction_moves_its_value_and_its_fee(warehouse: duckdb.DuckDBPyCon
     ]
 
 
-def test_what_contracts_sent_on_is_internal(warehouse: duckdb.DuckDBPyConnection) -> None:
+def test_value_sent_by_contracts_is_internal(warehouse: duckdb.DuckDBPyConnection) -> None:
     warehouse.execute(
         "insert into raw.internal_transfers values ('n', 9, '0xb', 4, '0xt', 6, '0xa', '0xc', '9'::bignum, 'call', 1)"
     )
@@ -104,7 +104,7 @@ def test_what_contracts_sent_on_is_internal(warehouse: duckdb.DuckDBPyConnection
     assert movements(warehouse, columns) == [("Internal", "native", 4, 6, "0xa", "0xc", "9")]
 
 
-def test_each_party_has_its_side_and_nobody_has_none(warehouse: duckdb.DuckDBPyConnection) -> None:
+def test_each_party_has_a_side_except_the_zero_address(warehouse: duckdb.DuckDBPyConnection) -> None:
     transfer(warehouse, 0, "0xa", "0xc", "4")
     transfer(warehouse, 1, ZERO, "0xc", "5")
     transfer(warehouse, 2, "0xa", "0xa", "6")

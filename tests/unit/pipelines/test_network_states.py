@@ -1,4 +1,4 @@
-"""States of networks: which of them are read, and what follows from a budget that is used up."""
+"""States of networks: networks to read, and effects of a used-up budget."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from pipelines.raw.database import open_warehouse
 
 
 @pytest.mark.parametrize("status", ["Healthy", "Inconsistent"])
-def test_a_network_that_is_read_waits_after_past_data_used_up_its_budget(status: str, tmp_path: Path) -> None:
+def test_network_waits_after_past_data_used_up_its_budget(status: str, tmp_path: Path) -> None:
     with open_warehouse(tmp_path / "warehouse.duckdb") as connection:
         record_healthy(connection, "n", {"head_number": 9}, 9, 1, status)
         mark_over_budget(connection, "n", "used up")
@@ -17,7 +17,7 @@ def test_a_network_that_is_read_waits_after_past_data_used_up_its_budget(status:
         assert connection.execute(state).fetchall() == [("Unreachable", "used up", 1)]
 
 
-def test_the_cause_of_a_network_that_is_not_read_stays(tmp_path: Path) -> None:
+def test_network_in_error_keeps_its_reason_when_over_budget(tmp_path: Path) -> None:
     with open_warehouse(tmp_path / "warehouse.duckdb") as connection:
         record_healthy(connection, "n", {"head_number": 9}, 9, 1)
         record_unhealthy(connection, "n", "WrongChain", "eth_chainId", (None, None), "another chain", 2)

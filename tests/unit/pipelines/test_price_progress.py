@@ -1,4 +1,4 @@
-"""What a cycle leaves behind of prices: when the sensor starts the next one for them, and what went wrong."""
+"""Progress of prices after a cycle: when the sensor starts the next cycle, and the recorded errors."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -54,7 +54,7 @@ def _poll(raw: Raw, price: str, interval: timedelta = AGE) -> None:
     store_poll(raw.connection, "src_kraken", [polled(price, at)], [], now, interval, raw.batch)
 
 
-def test_a_source_is_due_until_it_was_asked_and_again_after_its_interval(raw: Raw, tmp_path: Path) -> None:
+def test_source_is_due_until_polled_and_again_after_its_interval(raw: Raw, tmp_path: Path) -> None:
     assert not has_price_work(None)
     raw.snapshot(pricing())
     assert not has_price_work(_end_cycle(raw, tmp_path))
@@ -72,7 +72,7 @@ def test_a_source_is_due_until_it_was_asked_and_again_after_its_interval(raw: Ra
     assert has_price_work(_end_cycle(raw, tmp_path))
 
 
-def test_trouble_of_a_source_stays_and_is_an_error_of_its_cycle_alone(raw: Raw, tmp_path: Path) -> None:
+def test_failure_of_a_source_stays_but_is_an_error_only_of_its_cycle(raw: Raw, tmp_path: Path) -> None:
     raw.snapshot(pricing(pair(1)))
     assert has_price_work(_end_cycle(raw, tmp_path))
     raw.batch += 1
@@ -88,7 +88,7 @@ def test_trouble_of_a_source_stays_and_is_an_error_of_its_cycle_alone(raw: Raw, 
 
 @pytest.mark.parametrize("error", ["local: eth_chainId: refused", "block 7 changed while it was being read"])
 def test_an_error_names_its_network_once(raw: Raw, tmp_path: Path, error: str) -> None:
-    """The network's price feeds fail with it, by the same call."""
+    """The network's price feeds fail with it, in the same call."""
     raw.snapshot(pricing(pair(1)))
     record_failed_list(raw.connection, "src_kraken", "local: eth_chainId: refused", MINUTE, raw.batch)
     network = NetworkProgress(**dict.fromkeys(NetworkProgress.__struct_fields__) | {"error": error})
@@ -98,7 +98,7 @@ def test_an_error_names_its_network_once(raw: Raw, tmp_path: Path, error: str) -
     assert progress.errors.count("local: eth_chainId: refused") == 1
 
 
-def test_an_unfinished_discovery_is_work_and_alone_nothing_to_build(raw: Raw, tmp_path: Path) -> None:
+def test_unfinished_discovery_is_work_but_needs_no_build(raw: Raw, tmp_path: Path) -> None:
     raw.snapshot(pricing(pair(1)))
     _publish(raw)
     asked = discovery(1, 1, "2026-04-01T00:00:00Z", "2026-04-02T00:00:00Z")
@@ -110,7 +110,7 @@ def test_an_unfinished_discovery_is_work_and_alone_nothing_to_build(raw: Raw, tm
     assert not transform_due(raw.connection, 300)
 
 
-def test_a_discovery_that_was_read_to_its_end_is_to_be_published(raw: Raw, tmp_path: Path) -> None:
+def test_completely_read_discovery_needs_a_publication(raw: Raw, tmp_path: Path) -> None:
     raw.snapshot(pricing(pair(1), discoveries=[discovery(1, 1, "2026-04-01T00:00:00Z", "2026-04-03T00:00:00Z")]))
     (waiting,) = open_discoveries(raw.connection)
     start = datetime(2026, 4, 1, tzinfo=UTC)
@@ -126,11 +126,11 @@ def test_a_discovery_that_was_read_to_its_end_is_to_be_published(raw: Raw, tmp_p
         store_part(raw.connection, reading, part, stored_now(), raw.batch)
         assert is_behind(raw.connection)
         assert was_read_to_end(raw.connection, cycle) is is_last
-    # A later run that could not publish it is not one that read it.
+    # A later run that failed to publish it is not the run that read it.
     assert not was_read_to_end(raw.connection, raw.batch)
 
 
-def test_the_marts_are_due_for_prices_and_for_a_source_that_begins_to_fail(raw: Raw) -> None:
+def test_marts_are_due_for_new_prices_and_for_newly_failing_sources(raw: Raw) -> None:
     raw.snapshot(pricing(pair(1)))
     replace_markets(raw.connection, "src_kraken", [listed("BTC", "USD")], raw.batch)
     update_routes(raw.connection, SOURCES, raw.batch)
@@ -150,7 +150,7 @@ def test_the_marts_are_due_for_prices_and_for_a_source_that_begins_to_fail(raw: 
     assert not transform_due(raw.connection, 300)
 
 
-def test_prices_are_built_while_there_is_a_pair_and_once_more_without_it(raw: Raw) -> None:
+def test_prices_are_built_while_pairs_exist_and_once_afterwards(raw: Raw) -> None:
     assert not has_prices_to_build(raw.connection)
     raw.snapshot(pricing(pair(1)))
     _publish(raw)

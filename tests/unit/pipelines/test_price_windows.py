@@ -1,4 +1,4 @@
-"""Prices of windows against a search through all prices, and how coarsely windows may be read."""
+"""Prices of windows against a search through all prices, and the step sizes used to read windows."""
 
 import itertools
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ def day(text: str) -> datetime:
     pages=st.lists(st.integers(0, 60), max_size=6),
     killed_after=st.integers(0, 7),
 )
-def test_each_window_has_its_last_price_wherever_pages_end_and_the_reading_is_taken_up_again(
+def test_each_window_has_its_last_price_despite_pages_and_interruptions(
     lengths: list[int], moments: set[int], pages: list[int], killed_after: int
 ) -> None:
     bounds = [sum(lengths[:number]) for number in range(len(lengths) + 1)]
@@ -72,7 +72,7 @@ def _minute(instant: datetime) -> int:
     return (instant - START) // timedelta(minutes=1)
 
 
-def test_a_price_at_a_windows_end_is_its_own_and_not_the_next_ones() -> None:
+def test_price_at_a_window_end_belongs_to_that_window() -> None:
     fill = WindowFill([Window(minutes(0), minutes(1), False), Window(minutes(1), minutes(2), True)])
     found, gaps = fill.take([Priced(minutes(1), Decimal(7))], minutes(2))
     assert found == [WindowPrice(minutes(0), minutes(1), Decimal(7), False)]
@@ -87,10 +87,10 @@ def test_a_price_at_a_windows_end_is_its_own_and_not_the_next_ones() -> None:
         ("2025-01-01", "2025-01-04", "day", "1.5", ["1h"]),
         ("2025-01-01", "2025-01-02", "hour", "0.5", ["30m"]),
         ("2025-01-01", "2025-01-02", "minute", "10", ["5m"]),
-        # The bounds decide, not the length alone.
+        # The bounds decide, not only the length.
         ("2025-01-01T06:00:00", "2025-01-08T06:00:00", "day", "1", ["1h"]),
         ("2025-01-01T00:00:30", "2025-01-02T00:00:30", "day", "1", ["1m"]),
-        # Only the cut window is read finely.
+        # Only the cut window is read in fine steps.
         ("2025-01-01", "2025-01-08T10:15:00", "day", "1", ["1d", "15m"]),
         ("2025-01-01", "2025-01-08T10:15:07", "day", "1", ["1d", "1m"]),
         ("2025-01-01T00:00:00", "2025-01-01T10:00:00", "day", "1", ["1h"]),
@@ -107,6 +107,6 @@ def test_windows_are_read_in_the_coarsest_steps_that_fit(
 
 
 @pytest.mark.parametrize("granularities", [("round",), ("1d",)])
-def test_a_source_with_one_step_is_read_in_it_whatever_is_asked(granularities: tuple[str]) -> None:
+def test_source_with_one_step_size_is_read_in_that_step(granularities: tuple[str]) -> None:
     asked = list(windows(day("2025-01-01"), day("2025-01-01T05:30:00"), WindowSize.HOUR, Decimal(1)))
     assert plan(asked, granularities) == [Segment(day("2025-01-01"), day("2025-01-01T05:30:00"), granularities[0])]

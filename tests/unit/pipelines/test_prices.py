@@ -1,4 +1,4 @@
-"""The raw tables of prices: what is stored once, what is visible since when, and which pairs are marked as changed."""
+"""The raw tables of prices: unique storage, time of visibility, and marks of changed pairs."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -62,7 +62,7 @@ def _poll(raw: Raw, *prices: Polled, at: datetime = NOON + HOUR) -> int:
 
 
 def _begun(raw: Raw, *pairs: object) -> None:
-    """A cycle with these pairs, lists and routes, and one more in which nothing has changed."""
+    """Run a cycle with these pairs, lists and routes, and a second one without changes."""
     set_up = pricing(*pairs)  # type: ignore[arg-type]
     raw.snapshot(set_up)
     _list(raw, ("BTC", "USD"), ("ETH", "USD"), ("EUR", "USD"), ("ETH", "BTC"))
@@ -71,7 +71,7 @@ def _begun(raw: Raw, *pairs: object) -> None:
     assert raw.changes() == {}
 
 
-def test_exactly_the_pairs_whose_set_up_differs_are_marked(raw: Raw) -> None:
+def test_only_pairs_with_a_changed_configuration_are_marked(raw: Raw) -> None:
     first, second, third = pair(1), pair(2, "ETH"), pair(3, "EUR")
     raw.snapshot(pricing(first, second, third))
     assert raw.changes() == {1: None, 2: None, 3: None}
@@ -90,18 +90,18 @@ def test_exactly_the_pairs_whose_set_up_differs_are_marked(raw: Raw) -> None:
     assert raw.changes() == {2: None}
 
 
-def test_a_switch_changes_what_is_polled_and_no_stored_price(raw: Raw) -> None:
+def test_switch_of_a_source_affects_polls_but_not_stored_prices(raw: Raw) -> None:
     _begun(raw, pair(1))
     assert polls_due(raw.connection, INTERVALS) == {"src_kraken": [("BTCUSD", "Trade")]}
     raw.snapshot(pricing(pair(1), switches=(SnapshotSourceSwitch("ten_a", "src_kraken", False),)))
     assert raw.changes() == {}
     assert polls_due(raw.connection, INTERVALS) == {}
-    # Another tenant's switch is its own.
+    # A switch of another tenant has no effect.
     raw.snapshot(pricing(pair(1), switches=(SnapshotSourceSwitch("ten_b", "src_kraken", False),)))
     assert polls_due(raw.connection, INTERVALS) == {"src_kraken": [("BTCUSD", "Trade")]}
 
 
-def test_manual_prices_are_appended_exactly_and_mark_from_the_least_moment_on(raw: Raw) -> None:
+def test_manual_prices_are_exact_and_mark_from_the_earliest_moment(raw: Raw) -> None:
     fund = pair(1, "FUND", price_type="NAV")
     set_up = pricing(fund, pair(2), sources=("src_nav",))
     long = "99999999999999999999.123456789012345678"
@@ -121,7 +121,7 @@ def test_manual_prices_are_appended_exactly_and_mark_from_the_least_moment_on(ra
     ]
 
 
-def test_routes_follow_the_list_and_are_rewritten_only_where_they_differ(raw: Raw) -> None:
+def test_routes_follow_the_list_and_are_rewritten_only_if_changed(raw: Raw) -> None:
     set_up = pricing(
         pair(1),
         pair(2, "USD", "BTC", price_type="Ask", allow_inverse=True),
@@ -138,7 +138,7 @@ def test_routes_follow_the_list_and_are_rewritten_only_where_they_differ(raw: Ra
     columns = "pair_key, status, derivation, leg_number, market_id, price_type, is_inverted"
     assert raw.query(f"select {columns} from raw.pair_routes order by all") == [
         (1, "Resolved", "Direct", 1, "BTCUSD", "Trade", False),
-        # Who buys USD for BTC at the ask sells BTC at its bid.
+        # Buying USD for BTC at the ask is selling BTC at its bid.
         (2, "Resolved", "Inverse", 1, "BTCUSD", "Bid", True),
         (3, "Resolved", "Bridge", 1, "ETHUSD", "Trade", False),
         (3, "Resolved", "Bridge", 2, "EURUSD", "Trade", True),
@@ -147,7 +147,7 @@ def test_routes_follow_the_list_and_are_rewritten_only_where_they_differ(raw: Ra
     raw.snapshot(set_up)
     assert _route(raw) == 0
     assert raw.changes() == {}
-    # A market that vanished: its stored prices go on counting, it is polled no more.
+    # A delisted market: its stored prices still count, but it is not polled.
     raw.snapshot(set_up)
     _list(raw, ("BTC", "USD"), ("EUR", "USD"))
     assert _route(raw) == 1
@@ -159,7 +159,7 @@ def test_routes_follow_the_list_and_are_rewritten_only_where_they_differ(raw: Ra
     assert polls_due(raw.connection, INTERVALS) == {"src_kraken": [("BTCUSD", "Bid"), ("BTCUSD", "Trade")]}
 
 
-def test_a_list_keeps_what_vanished_and_says_when_it_was_seen_last(raw: Raw) -> None:
+def test_list_keeps_delisted_markets_with_the_time_last_seen(raw: Raw) -> None:
     raw.snapshot(pricing(pair(1)))
     assert lists_due(raw.connection) == ["src_kraken"]
     _list(raw, ("BTC", "USD"), ("ETH", "USD"))
@@ -176,7 +176,7 @@ def test_a_list_keeps_what_vanished_and_says_when_it_was_seen_last(raw: Raw) -> 
     assert rows[0][3] > first[0][1]
     assert [row[4] for row in rows] == [1, 2, 2]
     assert [row[0] for row in read_markets(raw.connection, "src_kraken")] == ["BTCUSD", "EURUSD"]
-    # A failure keeps the list, and is told beside it.
+    # A failure keeps the list and is recorded with it.
     record_failed_list(raw.connection, "src_kraken", "src_kraken: no answer", MINUTE, raw.batch)
     assert [row[0] for row in read_markets(raw.connection, "src_kraken")] == ["BTCUSD", "EURUSD"]
     assert raw.query("select market_count, error, failures_in_a_row from raw.market_lists") == [
@@ -184,18 +184,18 @@ def test_a_list_keeps_what_vanished_and_says_when_it_was_seen_last(raw: Raw) -> 
     ]
 
 
-def test_a_poll_stores_each_price_once_and_marks_who_sees_something_new(raw: Raw) -> None:
+def test_poll_stores_each_price_once_and_marks_pairs_with_new_prices(raw: Raw) -> None:
     _begun(raw, pair(1), pair(2, "BTC", tenant_id="ten_b"), pair(3, "ETH"))
     assert _poll(raw, polled("100"), polled("9", market_id="ETHUSD")) == 2
     assert raw.changes() == {1: NOON, 2: NOON, 3: NOON}
-    # The same again: seen later, and nothing else.
+    # The same price again only updates the time last seen.
     raw.batch += 1
     assert _poll(raw, polled("100"), at=NOON + 2 * HOUR) == 0
     assert raw.changes() == {}
     assert raw.query(
         "select price, first_collected_at, last_collected_at from raw.prices where market_id = 'BTCUSD'"
     ) == [(Decimal(100), _naive(NOON + HOUR), _naive(NOON + 2 * HOUR))]
-    # Another price of the same moment takes its place.
+    # Another price of the same moment replaces it.
     raw.batch += 1
     assert _poll(raw, polled("101"), polled("9.5", MINUTE, market_id="ETHUSD"), at=NOON + 3 * HOUR) == 2
     assert raw.changes() == {1: NOON, 2: NOON, 3: NOON + MINUTE}
@@ -206,7 +206,7 @@ def test_a_poll_stores_each_price_once_and_marks_who_sees_something_new(raw: Raw
     ]
 
 
-def test_a_price_that_is_seen_again_becomes_visible_to_a_younger_pair(raw: Raw) -> None:
+def test_price_seen_again_becomes_visible_to_a_younger_pair(raw: Raw) -> None:
     _begun(raw, pair(1))
     _poll(raw, polled("100"), at=NOON + HOUR)
     younger = pair(2, "BTC", tenant_id="ten_b", created_at=NOON + 2 * HOUR)
@@ -220,10 +220,8 @@ def test_a_price_that_is_seen_again_becomes_visible_to_a_younger_pair(raw: Raw) 
     assert raw.changes() == {}
 
 
-def test_a_pair_waits_for_the_interval_after_the_turn_that_it_came_too_late_for(
-    raw: Raw, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whether the source was polled then, for somebody else, or not."""
+def test_pair_created_after_a_poll_waits_for_the_next_interval(raw: Raw, monkeypatch: pytest.MonkeyPatch) -> None:
+    """This holds with and without a poll for other pairs in the current interval."""
     for others in ((), (pair(1),)):
         with raw_warehouse() as warehouse:
             _begun(warehouse, *others)
@@ -241,7 +239,7 @@ def test_a_pair_waits_for_the_interval_after_the_turn_that_it_came_too_late_for(
             assert due == [False, False, True]
 
 
-def test_sources_that_fail_are_asked_later_and_later_and_say_since_when(raw: Raw) -> None:
+def test_failing_source_is_polled_less_often_and_has_a_failing_since(raw: Raw) -> None:
     _begun(raw, pair(1))
     now = _naive(NOON)
     for second in (0, 1, 59):

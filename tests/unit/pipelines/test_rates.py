@@ -1,4 +1,4 @@
-"""The speed of a history request, in the control store and in the API."""
+"""The speed of a history request, as stored and as shown by the API."""
 
 import re
 from decimal import Decimal

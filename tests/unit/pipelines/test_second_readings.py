@@ -1,4 +1,4 @@
-"""The extent of second readings, and their pieces, over a node that lists its requests."""
+"""Extent and pieces of second readings, with a node that lists its requests."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -34,7 +34,7 @@ class Definition:
 
 
 class ListedNode:
-    """A node that holds given transfers, by token and block, and lists the requested ranges."""
+    """A node with given transfers, by token and block, that lists the requested ranges."""
 
     header_call = "header"
     provider = "node"
@@ -47,36 +47,36 @@ class ListedNode:
         self.held: dict[str, set[int]] | None = None
 
     def held_by(self, token: str, blocks: set[int]) -> set[int]:
-        """Set the blocks with a transfer of a token, which receipts prove."""
+        """Set the blocks with a transfer of a token that receipts prove."""
         self.held = {**(self.held or {}), token: blocks}
         return blocks
 
     def other(self) -> "ListedNode":
-        """The same node, as with one URL."""
+        """Return the same node, like a client with one URL."""
         return self
 
     def close(self) -> None:
-        """Stay open: it is used again."""
+        """Do nothing: the node is reused."""
 
     def headers(self, numbers: Sequence[int]) -> pl.DataFrame:
-        """Headers in order, one a second."""
+        """Return headers in order, one per second."""
         return headers(numbers)
 
     def collect(self, segment: Segment, final_number: int) -> Iterator[Part]:
-        """The transfers as the node returns them."""
+        """Return the transfers as the node returns them."""
         assert segment.covered.last <= final_number
         self.asked += [(address, *segment.covered) for address in segment.addresses]
         yield Part(segment.covered, {"token_transfers": rows(self.given, segment)})
 
     def proven(self, segment: Segment, hashes: Mapping[int, str]) -> Mapping[str, pl.DataFrame]:
-        """The transfers that the blocks hold."""
+        """Return the transfers in the blocks."""
         if self.held is None:
             raise NotProvable("n", "receipts", *segment.covered, "there are none", reason="missing")
         return {"token_transfers": rows(self.held, segment)}
 
 
 def headers(numbers: Sequence[int]) -> pl.DataFrame:
-    """Rows of headers."""
+    """Return rows of headers."""
     return pl.DataFrame(
         {"block_number": numbers, "block_hash": [f"0x{number}" for number in numbers]}, schema_overrides=HEADERS
     ).with_columns(
@@ -86,7 +86,7 @@ def headers(numbers: Sequence[int]) -> pl.DataFrame:
 
 
 def rows(blocks: Mapping[str, set[int]], segment: Segment) -> pl.DataFrame:
-    """One transfer in each of the blocks of the segment, by token."""
+    """Return one transfer in each block of the segment, by token."""
     found = [
         (number, f"0x{number}", 0, f"0xt{number}", position, token, "0xfrom", f"0xto{number}", "7")
         for position, (token, numbers) in enumerate(sorted(blocks.items()))
@@ -98,7 +98,7 @@ def rows(blocks: Mapping[str, set[int]], segment: Segment) -> pl.DataFrame:
 
 @pytest.fixture
 def connection(tmp_path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Two tokens, collected from block 1 to 35,000: one in a window, one of a history request."""
+    """A warehouse with two tokens collected from block 1 to 35,000: one by a window, one by a history request."""
     with open_warehouse(tmp_path / "warehouse.duckdb") as opened:
         for key, address, origin in ((1, LIVE, "Window"), (2, PAST, "History")):
             opened.execute(
@@ -123,7 +123,7 @@ def store(connection: duckdb.DuckDBPyConnection, token: str, blocks: set[int], c
 
 
 def run(connection: duckdb.DuckDBPyConnection, node: Any, batch: int = 2) -> NetworkReport:
-    """Verify as one cycle does."""
+    """Verify like one cycle."""
     report = NetworkReport("n")
     capabilities = frozenset() if node.held is None else frozenset({PROVABLE})
     verify(Collector(connection, node, capabilities, FINAL, batch, report))
@@ -131,13 +131,13 @@ def run(connection: duckdb.DuckDBPyConnection, node: Any, batch: int = 2) -> Net
 
 
 def stored(connection: duckdb.DuckDBPyConnection, token: str) -> set[int]:
-    """The blocks of the stored transfers of a token."""
+    """Return the blocks of a token's stored transfers."""
     found = connection.execute("select block_number from raw.token_transfers where token_address = ?", [token])
     return {number for (number,) in found.fetchall()}
 
 
 def verified(connection: duckdb.DuckDBPyConnection, token: str) -> tuple[list[BlockRange], list[BlockRange]]:
-    """The ranges that were read a second time: in full, and in full or by a sample."""
+    """Return the ranges read a second time: those in full, and those in full or by a sample."""
     in_full, either = read_verified(connection, "n")
     watched = Watched("token", token)
     return merged(in_full.get(watched, [])), merged(either.get(watched, []))
@@ -166,7 +166,7 @@ def test_windows_are_read_in_full_and_history_by_a_sample(connection: duckdb.Duc
     ("mode", "tokens"),
     [(Verification.OFF, set()), (Verification.SAMPLE, set()), (Verification.FULL, {LIVE, PAST})],
 )
-def test_a_definition_decides_how_much_is_read(
+def test_network_definition_sets_the_extent_of_second_readings(
     mode: Verification, tokens: set[str], connection: duckdb.DuckDBPyConnection
 ) -> None:
     for token in (LIVE, PAST):
@@ -178,7 +178,7 @@ def test_a_definition_decides_how_much_is_read(
         assert either == ([] if mode is Verification.OFF else [BlockRange(1, 4_000)])
 
 
-def test_a_sample_has_both_ends_and_two_percent_that_a_secret_chooses() -> None:
+def test_sample_has_both_ends_and_two_percent_chosen_by_a_secret() -> None:
     covered = BlockRange(1_234, 5_001_233)
     chosen = sample(covered, "secret")
     assert (chosen[0].first, chosen[-1].last) == (1_234, 5_001_233)
@@ -188,7 +188,7 @@ def test_a_sample_has_both_ends_and_two_percent_that_a_secret_chooses() -> None:
     assert chosen != sample(covered, "another")
 
 
-def test_a_sample_that_differs_has_its_whole_range_read(connection: duckdb.DuckDBPyConnection) -> None:
+def test_differing_sample_causes_a_reading_of_the_whole_range(connection: duckdb.DuckDBPyConnection) -> None:
     held = {1, 5_000, 9_000}
     store(connection, PAST, set(), BlockRange(1, 20_000))
     node = ListedNode()
@@ -198,7 +198,7 @@ def test_a_sample_that_differs_has_its_whole_range_read(connection: duckdb.DuckD
     assert verified(connection, PAST) == ([BlockRange(1, 10_000)], [BlockRange(1, 20_000)])
 
 
-def test_a_block_with_a_balance_that_does_not_fit_is_read_besides_the_sample(
+def test_block_with_a_wrong_balance_is_read_besides_the_sample(
     connection: duckdb.DuckDBPyConnection,
 ) -> None:
     store(connection, PAST, set(), BlockRange(1, 10_000))
@@ -232,7 +232,7 @@ def test_a_block_with_a_balance_that_does_not_fit_is_read_besides_the_sample(
 
 
 def test_disputed_blocks_do_not_delay_other_blocks(connection: duckdb.DuckDBPyConnection) -> None:
-    """Readings differ in blocks far from each other, without receipts: these blocks get a quarter of the places."""
+    """Readings differ in distant blocks without receipts; such blocks get a quarter of a cycle's places."""
     store(connection, LIVE, set(), BlockRange(1, FINAL))
     node = ListedNode()
     node.given[LIVE] = {2_000 * number + 1 for number in range(15)}
@@ -249,7 +249,7 @@ def test_disputed_blocks_do_not_delay_other_blocks(connection: duckdb.DuckDBPyCo
     assert connection.execute("select count(*) from raw.disputed_answers").fetchone() == (0,)
 
 
-def test_an_answer_of_the_same_cycle_is_no_third_reading(connection: duckdb.DuckDBPyConnection) -> None:
+def test_repeated_reading_in_the_same_cycle_is_not_a_third_reading(connection: duckdb.DuckDBPyConnection) -> None:
     """A cycle is retried if the chain changed while it was read."""
     store(connection, LIVE, {5}, BlockRange(1, 10))
     node = ListedNode()
@@ -260,7 +260,7 @@ def test_an_answer_of_the_same_cycle_is_no_third_reading(connection: duckdb.Duck
     assert stored(connection, LIVE) == set()
 
 
-def test_coverage_counts_the_rows_that_stay(connection: duckdb.DuckDBPyConnection) -> None:
+def test_coverage_counts_the_remaining_rows(connection: duckdb.DuckDBPyConnection) -> None:
     store(connection, LIVE, {5, 7, 8}, BlockRange(1, 10))
     node = ListedNode()
     node.given[LIVE] = node.held_by(LIVE, {5, 9})
@@ -272,7 +272,7 @@ def test_coverage_counts_the_rows_that_stay(connection: duckdb.DuckDBPyConnectio
 
 
 def test_one_cycle_judges_a_bounded_number_of_blocks(connection: duckdb.DuckDBPyConnection) -> None:
-    """All blocks differ; each that is judged costs its receipts."""
+    """All blocks differ; judging a block requires its receipts."""
     held = set(range(1, 451))
     store(connection, LIVE, set(), BlockRange(1, 500))
     node = ListedNode()
@@ -283,7 +283,7 @@ def test_one_cycle_judges_a_bounded_number_of_blocks(connection: duckdb.DuckDBPy
         assert (verified(connection, LIVE)[0] == [BlockRange(1, 500)]) == (known == 450)
 
 
-def test_another_provider_gives_a_proof_that_the_first_one_lacks(connection: duckdb.DuckDBPyConnection) -> None:
+def test_another_provider_supplies_a_missing_proof(connection: duckdb.DuckDBPyConnection) -> None:
     store(connection, LIVE, {5, 6}, BlockRange(1, 10))
     node, other = ListedNode(), ListedNode()
     other.provider = "other"

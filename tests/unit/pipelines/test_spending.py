@@ -1,4 +1,4 @@
-"""What of a network's daily budget of requests is left, and for whom."""
+"""The rest of a network's daily request budget, by kind of work."""
 
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
@@ -14,7 +14,7 @@ MIDNIGHT = NOON + timedelta(hours=12)
 
 
 class Clock:
-    """A clock that stands until it is moved."""
+    """A clock that only tests advance."""
 
     def __init__(self) -> None:
         self.now = NOON
@@ -47,7 +47,7 @@ def spend(raw: Raw, purpose: Purpose, requests: int, network: str = "n") -> None
     record_spending(raw.connection, network, Spending(purpose, "token", Spent(requests, 10 * requests), 5, 7))
 
 
-def test_pieces_add_up_by_day_purpose_and_work(raw: Raw, clock: Clock) -> None:
+def test_requests_are_summed_by_day_purpose_and_work(raw: Raw, clock: Clock) -> None:
     spend(raw, Purpose.HISTORY, 3)
     spend(raw, Purpose.HISTORY, 9)
     spend(raw, Purpose.LIVE, 1)
@@ -63,7 +63,7 @@ def test_pieces_add_up_by_day_purpose_and_work(raw: Raw, clock: Clock) -> None:
     assert read_budget(raw.connection, "n").spent == {"History": 4}
 
 
-def test_without_a_bound_nothing_waits(raw: Raw) -> None:
+def test_network_without_a_budget_never_waits(raw: Raw) -> None:
     bound(raw, None)
     spend(raw, Purpose.LIVE, 10**9)
     spend(raw, Purpose.HISTORY, 10**9)
@@ -86,10 +86,8 @@ def test_without_a_bound_nothing_waits(raw: Raw) -> None:
         (0, [51], True),
     ],
 )
-def test_what_live_tracking_leaves_is_for_the_others_piece_by_piece(
-    raw: Raw, live: int, others: list[int], waits: bool
-) -> None:
-    """A piece begins where the largest of the day would fit in what 100 requests leave, and the first in any case."""
+def test_other_work_uses_the_budget_left_by_live_tracking(raw: Raw, live: int, others: list[int], waits: bool) -> None:
+    """A piece may start if the day's largest piece fits in the rest of 100 requests; the first always may."""
     bound(raw, 100)
     spend(raw, Purpose.LIVE, live)
     spend(raw, Purpose.LIVE, 1000, network="another")
@@ -98,7 +96,7 @@ def test_what_live_tracking_leaves_is_for_the_others_piece_by_piece(
     assert read_budget(raw.connection, "n").waits_until == (MIDNIGHT if waits else None)
 
 
-def test_what_live_tracking_spent_the_day_before_is_kept_for_it(raw: Raw, clock: Clock) -> None:
+def test_use_of_live_tracking_on_the_previous_day_is_reserved_for_it(raw: Raw, clock: Clock) -> None:
     bound(raw, 100)
     spend(raw, Purpose.LIVE, 70)
     spend(raw, Purpose.HISTORY, 1000)

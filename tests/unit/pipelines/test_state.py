@@ -1,4 +1,4 @@
-"""What the record of builds says to the next build."""
+"""The record of builds, as used by the next build."""
 
 import pytest
 
@@ -12,7 +12,7 @@ from pipelines.raw.builds import (
 from tests.unit.pipelines.pricing import raw_warehouse
 
 
-def test_only_the_project_that_built_the_marts_keeps_what_they_hold() -> None:
+def test_marts_are_reused_only_by_the_project_that_built_them() -> None:
     with raw_warehouse() as raw:
         raw.query("insert into raw.control_revisions values (1)")
         assert not begin_build(raw.connection, "first", "m0", "m1")
@@ -21,7 +21,7 @@ def test_only_the_project_that_built_the_marts_keeps_what_they_hold() -> None:
         assert begin_build(raw.connection, "first", "m2", "m3")
 
 
-def test_a_build_of_another_project_that_failed_leaves_nothing_to_keep() -> None:
+def test_failed_build_of_another_project_prevents_reuse() -> None:
     with raw_warehouse() as raw:
         raw.query("insert into raw.control_revisions values (1)")
         record_transform(raw.connection, 1, build_identity("first", "m1"))
@@ -32,18 +32,18 @@ def test_a_build_of_another_project_that_failed_leaves_nothing_to_keep() -> None
 
 
 @pytest.mark.parametrize("found", [None, "m1", "m3"])
-def test_marts_that_another_build_left_are_not_kept(found: str | None) -> None:
+def test_marts_of_another_build_are_not_reused(found: str | None) -> None:
     """The build file is lost, older than the warehouse, or newer."""
     with raw_warehouse() as raw:
         raw.query("insert into raw.control_revisions values (1)")
         record_transform(raw.connection, 1, build_identity("first", "m1"))
         assert begin_build(raw.connection, "first", "m1", "m2")
         assert not begin_build(raw.connection, "first", found, "m4")
-        # Until a build is complete.
+        # This holds until a build is complete.
         assert not begin_build(raw.connection, "first", "m4", "m5")
 
 
-def test_wallets_are_built_while_there_is_one_and_until_a_build_without_any_came_to_its_end() -> None:
+def test_wallets_are_built_while_any_exists_and_once_afterwards() -> None:
     with raw_warehouse() as raw:
 
         def is_due() -> tuple[bool, bool]:

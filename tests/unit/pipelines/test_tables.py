@@ -1,4 +1,4 @@
-"""The raw tables as described, as created, as filled by frames, and as dbt is told of them."""
+"""The raw tables: descriptions, creation, inserts from frames, and dbt's source file."""
 
 from collections.abc import Iterator
 
@@ -19,7 +19,7 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def columns_of(connection: duckdb.DuckDBPyConnection, name: str) -> list[tuple[str, str, bool]]:
-    """Name, type and whether null is allowed, by the warehouse's own word."""
+    """Return name, type and nullability of each column from the warehouse's catalog."""
     return connection.execute(
         """
         select column_name, lower(data_type), is_nullable
@@ -31,11 +31,11 @@ def columns_of(connection: duckdb.DuckDBPyConnection, name: str) -> list[tuple[s
     ).fetchall()
 
 
-def test_dbt_is_told_what_is_described() -> None:
+def test_dbt_sources_are_current() -> None:
     assert DBT_FILE.read_text() == dbt_text(), "run `python -m pipelines.tables.sources`"
 
 
-def test_every_table_is_there_once_and_says_what_it_holds() -> None:
+def test_every_table_is_unique_and_described() -> None:
     described = [table for source in SOURCES for table in (*source.tables, *source.views)]
     names = [table.name for table in described]
     assert len(set(names)) == len(names)
@@ -70,11 +70,11 @@ def test_exact_numbers_reach_the_warehouse_through_frames(connection: duckdb.Duc
     assert stored == [(str(largest),)]
 
 
-def test_a_warehouse_without_a_column_gets_it_and_keeps_its_rows(connection: duckdb.DuckDBPyConnection) -> None:
+def test_missing_column_is_added_and_rows_are_kept(connection: duckdb.DuckDBPyConnection) -> None:
     before = columns_of(connection, "blocks")
     connection.execute("alter table raw.blocks drop column is_tail")
     connection.execute("insert into raw.blocks values ('a', 1, '0xb', '0xc', '2026-01-01', 1)")
-    # Releases that did not say of which definitions they made the tables replaced the views.
+    # Earlier releases recorded no definitions and replaced the views.
     connection.execute(movement_views())
     for _ in range(2):
         create_tables(connection)
@@ -82,7 +82,7 @@ def test_a_warehouse_without_a_column_gets_it_and_keeps_its_rows(connection: duc
         assert connection.execute("select block_number, is_tail from raw.blocks").fetchall() == [(1, None)]
 
 
-def test_tables_are_made_once_of_the_same_definitions(connection: duckdb.DuckDBPyConnection) -> None:
+def test_unchanged_definitions_create_tables_once(connection: duckdb.DuckDBPyConnection) -> None:
     def views() -> list[tuple[str, int]]:
         return connection.execute(
             "select view_name, view_oid from duckdb_views() where schema_name = 'raw' order by all"

@@ -1,4 +1,4 @@
-"""Who is shown more by the next build: whoever has something new of its own, and with the time."""
+"""Tenants that get a new data version by the next build: after own changes, or after a period."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -14,7 +14,7 @@ PERIOD = 300
 
 
 class Scene:
-    """Two tenants who follow tokens of their own on one network, and builds that come to their end."""
+    """Two tenants with own tokens on one network, and finished builds."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self.connection, self.now, self.batch, self.version = connection, NOON, 1, 0
@@ -35,7 +35,7 @@ class Scene:
         self.collect(20)
 
     def collect(self, to_block: int) -> None:
-        """Everybody's tokens are collected up to a block, where nothing is."""
+        """Mark all tokens as collected up to a block, without rows."""
         self.connection.execute(
             "update raw.network_states set head_number = ?, final_number = ?", [to_block, to_block - 8]
         )
@@ -47,17 +47,17 @@ class Scene:
             )
 
     def mark(self, subject: int, block: int, reason: str = "Rows") -> None:
-        """Something changed in a block."""
+        """Mark a change in a block."""
         self.connection.execute(
             "insert into raw.changes values (?, ?, ?, ?, ?)", [self.batch, subject, block, block, reason]
         )
 
     def advance(self) -> list[str]:
-        """The next build begins."""
+        """Begin the next build."""
         return advance(self.connection, self.version, PERIOD, self.now)
 
     def build(self, *, is_published: bool = True) -> list[str]:
-        """A build, a second later."""
+        """Build a second later; return the tenants with a new data version."""
         self.now += timedelta(seconds=1)
         moved = self.advance()
         self.connection.execute(
@@ -71,7 +71,7 @@ class Scene:
         return moved
 
     def numbers(self) -> dict[str, int]:
-        """Each tenant's newest number."""
+        """Return each tenant's newest data version."""
         return dict(
             self.connection.execute(
                 "select tenant_id, max(data_version) from raw.tenant_versions group by tenant_id"
@@ -79,7 +79,7 @@ class Scene:
         )
 
     def shown(self) -> dict[int, list[int]]:
-        """As tenants see it: up to where each subject is covered, the newest block, and the newest final one."""
+        """Return last covered, newest and newest final block of each subject, as tenants see them."""
         return {
             key: found
             for key, *found in self.connection.execute(
@@ -99,7 +99,7 @@ def scene() -> Iterator[Scene]:
         yield Scene(connection)
 
 
-def test_who_is_new_is_shown_all(scene: Scene) -> None:
+def test_new_tenant_sees_everything(scene: Scene) -> None:
     assert is_any_due(scene.connection, PERIOD, scene.now)
     assert scene.build() == ["a", "b"]
     assert scene.numbers() == {"a": 1, "b": 1}
@@ -108,7 +108,7 @@ def test_who_is_new_is_shown_all(scene: Scene) -> None:
     assert scene.build() == []
 
 
-def test_what_changes_for_one_moves_nothing_of_the_other(scene: Scene) -> None:
+def test_changes_of_one_tenant_do_not_affect_the_other(scene: Scene) -> None:
     scene.build()
     scene.collect(30)
     scene.mark(1, 25)
@@ -132,8 +132,8 @@ def test_a_new_period_shows_blocks_without_rows(scene: Scene) -> None:
     assert scene.build() == []
 
 
-def test_a_number_is_raised_once_for_each_version(scene: Scene) -> None:
-    """A build that failed, or that was not published, has shown nobody anything."""
+def test_data_version_is_raised_once_per_published_version(scene: Scene) -> None:
+    """A failed or unpublished build shows nothing, so it needs no further data version."""
     scene.build()
     for block in (12, 13):
         scene.mark(1, block)
@@ -145,15 +145,15 @@ def test_a_number_is_raised_once_for_each_version(scene: Scene) -> None:
     assert scene.numbers() == {"a": 3, "b": 1}
 
 
-def test_a_tenants_own_configuration_counts(scene: Scene) -> None:
+def test_configuration_change_raises_the_tenants_data_version(scene: Scene) -> None:
     scene.build()
     scene.connection.execute("update raw.control_tenants set revision = 2 where tenant_id = 'b'")
     assert scene.build() == ["b"]
     assert scene.build() == []
 
 
-def test_a_gap_that_is_filled_with_nothing_counts(scene: Scene) -> None:
-    """Coverage says so, and no mark tells of it."""
+def test_gap_filled_without_rows_raises_the_data_version(scene: Scene) -> None:
+    """Only the coverage changes; no row is marked."""
     scene.connection.execute("update raw.coverage set to_block = 15 where address = '0x2'")
     scene.build()
     assert scene.shown() == {1: [20, 20, 12], 2: [15, 20, 12]}
@@ -163,7 +163,7 @@ def test_a_gap_that_is_filled_with_nothing_counts(scene: Scene) -> None:
     assert scene.shown() == {1: [20, 20, 12], 2: [30, 30, 22]}
 
 
-def test_what_fails_of_a_view_and_no_more_counts(scene: Scene) -> None:
+def test_start_and_end_of_a_collection_failure_raise_the_data_version(scene: Scene) -> None:
     scene.connection.execute("update raw.coverage set to_block = 15 where address = '0x2'")
     scene.build()
     failed = "insert into raw.collection_failures values (?, 'n', 'eth_getLogs', ?, 20, 'no answer', '2026-01-01')"
@@ -174,7 +174,7 @@ def test_what_fails_of_a_view_and_no_more_counts(scene: Scene) -> None:
     assert scene.build() == ["b"]
 
 
-def test_numbers_of_the_last_day_are_kept_and_the_newest(scene: Scene) -> None:
+def test_newest_data_version_and_those_of_the_last_day_are_kept(scene: Scene) -> None:
     scene.build()
     scene.mark(1, 12)
     scene.build()

@@ -1,4 +1,4 @@
-"""A tenant's number and horizon after any cycles are those that it would have if it were alone."""
+"""After any cycles, a tenant has the same data version and horizon as it would have alone."""
 
 import random
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC).replace(tzinfo=None)
 PERIOD = 120
 TOKENS = ("0xt1", "0xt2", "0xt3")
 HOLDERS = ("0xw1", "0xw2", "0xw3", "0xw4")
-# Of whom, kind, address and how native value is collected, by key. What both follow they follow differently.
+# Tenant, kind, address and native mode by key. For one address, modes may differ between tenants.
 SUBJECTS: dict[int, tuple[str, Kind, str, str | None]] = {
     1: ("a", "token", "0xt1", None),
     2: ("a", "wallet", "0xw1", "balance-only"),
@@ -45,7 +45,7 @@ SUBJECTS: dict[int, tuple[str, Kind, str, str | None]] = {
 
 
 class Chain:
-    """Blocks with a transfer or a transaction now and then, and what contracts say of themselves."""
+    """Blocks with occasional transfers or transactions, and metadata of contracts."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -77,7 +77,7 @@ class Chain:
 
 
 class Warehouse:
-    """What is stored of the chain for some tenants."""
+    """The stored part of the chain for some tenants."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, tenants: str) -> None:
         create_tables(connection)
@@ -91,7 +91,7 @@ class Warehouse:
         connection.execute("insert into raw.control_revisions values (0)")
 
     def configure(self, key: int, origin: int, first: int, last: int | None, batch: int) -> None:
-        """A tenant opens or closes a window, or asks for a past range."""
+        """Open or close a tracking window, or request a past range."""
         tenant, _, _, native = SUBJECTS[key]
         if tenant not in self.tenants:
             return
@@ -104,7 +104,7 @@ class Warehouse:
         self.connection.execute("update raw.control_revisions set revision = revision + 1")
 
     def collect(self, chain: Chain, batch: int) -> None:
-        """All that is missing of the views, once, whoever asked; then what the contracts that moved say."""
+        """Collect all missing blocks of the views once, then the metadata of contracts that moved."""
         self.connection.execute(
             """
             insert into raw.blocks by name
@@ -160,7 +160,7 @@ class Warehouse:
             yield kind, where, [BlockRange(*pair) for pair in zip(starts, ends, strict=True)]
 
     def read(self, token: str, holder: str, block: int, purpose: str, owed_to: set[str], batch: int) -> None:
-        """Read a balance for some tenants, if one of them is here."""
+        """Read a balance for some tenants, if one of them is present."""
         tenants = sorted(owed_to & set(self.tenants))
         if not tenants:
             return
@@ -173,7 +173,7 @@ class Warehouse:
             insert_balance_observations(self.connection, NETWORK, frame, purpose, batch)
 
     def build(self, batch: int, now: datetime) -> None:
-        """The end of a cycle: a version, where one is due."""
+        """End a cycle, with a new version if one is due."""
         if not (is_behind(self.connection) or is_any_due(self.connection, PERIOD, now)):
             return
         advance(self.connection, self.version, PERIOD, now)
@@ -186,7 +186,7 @@ class Warehouse:
         record_publication(self.connection, self.version, batch)
 
     def shown(self) -> list[tuple[object, ...]]:
-        """What tenant a is shown: its numbers, and how far."""
+        """Return the data versions and horizon that tenant a sees."""
         return self.connection.execute(
             """
             select 'number', data_version::varchar, raised_at::varchar, revision::varchar, failing
@@ -200,7 +200,7 @@ class Warehouse:
 
 
 def happen(chain: Chain, warehouses: list[Warehouse], tenant: str, batch: int) -> None:
-    """Something that a tenant does, or that the pipeline does for it alone."""
+    """Do an action of a tenant, or of the pipeline for that tenant only."""
     choose = chain.random
     key = choose.choice([key for key, row in SUBJECTS.items() if row[0] == tenant])
     _, kind, where, _ = SUBJECTS[key]
@@ -234,7 +234,7 @@ def happen(chain: Chain, warehouses: list[Warehouse], tenant: str, batch: int) -
         *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 30)),
     ],
 )
-def test_nothing_of_others_moves_a_tenant(seed: int) -> None:
+def test_other_tenants_do_not_affect_a_tenants_data_version(seed: int) -> None:
     chain, now, others_built = Chain(seed), NOON, 0
     choose = chain.random
     with ExitStack() as stack:
@@ -271,6 +271,6 @@ def test_nothing_of_others_moves_a_tenant(seed: int) -> None:
                 warehouse.build(batch, now)
             assert (batch, alone.shown()) == (batch, beside.shown())
             others_built += beside.version - alone.version
-        # By chance it may be that no build is another's alone.
+        # By chance, there may be no build for another tenant only.
         assert others_built > 0 or seed > 1
         assert alone.shown()[-1][0] == "number"

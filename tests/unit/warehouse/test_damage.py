@@ -1,4 +1,4 @@
-"""Damaged files of the warehouse: named with the fix, except for tables that can be computed again."""
+"""Damaged files of the warehouse: the error names the fix, except for tables that can be recomputed."""
 
 from pathlib import Path
 
@@ -60,7 +60,7 @@ def test_damage_in_computed_tables_is_not_taken_for_damage_in_raw_ones(
 ) -> None:
     warehouse.check_rows("raw")
     path = settings.warehouse_path
-    # The table that was written last lies in the later blocks.
+    # The last written table is in the later blocks.
     with path.open("r+b") as file:
         file.seek(path.stat().st_size * 3 // 4)
         file.write(b"\xa5" * 1000)
@@ -71,7 +71,7 @@ def test_damage_in_computed_tables_is_not_taken_for_damage_in_raw_ones(
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_build_file_has_no_mark_and_can_be_discarded(
+def test_damaged_build_file_has_no_mark_and_can_be_discarded(
     settings: Settings, warehouse: Warehouse, damage: Damage
 ) -> None:
     assert not warehouse.has_marts()
@@ -87,7 +87,7 @@ def test_a_damaged_build_file_has_no_mark_and_can_be_discarded(
     assert warehouse.mark_marts("fourth") is None
 
 
-def test_a_warehouse_that_is_set_aside_stays_under_another_name(settings: Settings, warehouse: Warehouse) -> None:
+def test_warehouse_set_aside_is_kept_under_another_name(settings: Settings, warehouse: Warehouse) -> None:
     whole = settings.warehouse_path.read_bytes()
     aside = warehouse.set_aside()
     assert aside is not None

@@ -35,13 +35,13 @@ def _holder(path: Path) -> Iterator[subprocess.Popen[str]]:
 
 @pytest.fixture
 def naps(monkeypatch: pytest.MonkeyPatch) -> Naps:
-    """The time in which writers wait."""
+    """The fake time of waiting writers."""
     made = Naps()
     monkeypatch.setattr(lock, "time", SimpleNamespace(monotonic=made.clock, sleep=lambda seconds: made.sleep(seconds)))
     return made
 
 
-def test_a_second_writer_waits_and_then_says_who_holds_the_lock(tmp_path: Path, naps: Naps) -> None:
+def test_second_writer_waits_and_then_names_the_lock_holder(tmp_path: Path, naps: Naps) -> None:
     path = tmp_path / "warehouse.lock"
     with _holder(path) as process:
         assert is_locked(path)
@@ -63,7 +63,7 @@ def test_a_killed_writer_frees_the_lock(tmp_path: Path) -> None:
     assert not is_locked(path)
 
 
-def test_nobody_holds_a_lock_that_was_never_taken(tmp_path: Path) -> None:
+def test_lock_never_taken_has_no_holder(tmp_path: Path) -> None:
     assert not is_locked(tmp_path / "warehouse.lock")
 
 
@@ -87,13 +87,11 @@ def _copier(path: Path) -> Iterator[subprocess.Popen[str]]:
         process.kill()
 
 
-def test_a_writer_waits_for_a_copy_however_long_it_takes(
-    tmp_path: Path, naps: Naps, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_writer_waits_for_a_copy_without_limit(tmp_path: Path, naps: Naps, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "warehouse.lock"
     path.touch()
     with _copier(path) as first, _copier(path) as second:
-        # Copies go on side by side, and keep no cycle from being started.
+        # Copies run in parallel and do not prevent the start of a cycle.
         assert not is_locked(path)
         first.kill()
         first.wait()
@@ -109,7 +107,7 @@ def test_a_writer_waits_for_a_copy_however_long_it_takes(
             assert sum(naps.taken) > 60.0
 
 
-def test_a_copy_waits_for_the_writer_and_says_for_whom(tmp_path: Path) -> None:
+def test_copy_waits_for_the_writer_and_names_it(tmp_path: Path) -> None:
     path = tmp_path / "warehouse.lock"
     told: list[str] = []
     with _holder(path) as process:
@@ -124,7 +122,7 @@ def test_a_copy_waits_for_the_writer_and_says_for_whom(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("naps")
-def test_a_second_writer_gives_up_although_copies_went_before(tmp_path: Path) -> None:
+def test_second_writer_gives_up_even_after_waiting_for_copies(tmp_path: Path) -> None:
     path = tmp_path / "warehouse.lock"
     path.touch()
     with _copier(path) as copy:

@@ -1,4 +1,4 @@
-"""What is opened writes nothing to the standard output, where commands print JSON."""
+"""Opened files write nothing to standard output, where commands print JSON."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +23,7 @@ def test_no_progress_bar_is_drawn(opened: Callable[[Path], duckdb.DuckDBPyConnec
             assert reader.execute("select current_setting('enable_progress_bar')").fetchone() == (False,)
 
 
-def test_a_file_that_is_locked_down_can_be_opened_again(tmp_path: Path) -> None:
+def test_locked_down_file_can_be_opened_again(tmp_path: Path) -> None:
     path = tmp_path / "file.duckdb"
     duckdb.connect(str(path)).close()
     with open_locked_down(path, 512) as first, open_locked_down(path, 512) as second:
@@ -33,7 +33,7 @@ def test_a_file_that_is_locked_down_can_be_opened_again(tmp_path: Path) -> None:
 
 
 def test_threads_open_a_file_at_once(tmp_path: Path) -> None:
-    """They share the file's settings: what one locks, another is about to set."""
+    """They share the file's settings: one thread locks settings that another is about to set."""
     together = Barrier(8)
 
     def open_it(path: Path) -> duckdb.DuckDBPyConnection:
@@ -49,12 +49,12 @@ def test_threads_open_a_file_at_once(tmp_path: Path) -> None:
                 connection.close()
 
 
-def test_a_damaged_block_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_damaged_block_fails_without_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "file.duckdb"
     with duckdb.connect(str(path)) as connection:
         connection.execute("create table n as select md5(i::text) as t from range(300000) as r(i)")
     with path.open("r+b") as file:
-        # One byte of every block, behind the three headers.
+        # One byte of every block after the three headers.
         for at in range(3 * 4096 + 100, path.stat().st_size, 262_144):
             file.seek(at)
             file.write(b"\xa5")

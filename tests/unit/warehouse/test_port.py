@@ -1,4 +1,4 @@
-"""One room knows that the warehouse is files; everybody else opens, publishes and copies it by the port."""
+"""Only one package knows that the warehouse consists of files; other code uses its `Warehouse` port."""
 
 import ast
 import fcntl
@@ -15,8 +15,8 @@ from warehouse.lock import WriterBusyError
 from warehouse.port import NothingPublishedError, Warehouse
 
 _FILES = {"warehouse_path", "marts_path", "lock_path", "serving_dir"}
-# Says where the files are; gives the folders their owners and modes; tells the reader of versions its folder. The
-# others copy, verify or archive single files.
+# Settings of the files' paths, owners and modes of folders, the folder for the reader of versions. The other
+# modules copy, verify or archive single files.
 _MAY_NAME_THEM = {
     "control/settings.py",
     "cli/data_folder.py",
@@ -30,7 +30,7 @@ _LISTENER = Listener(lambda _: None, lambda _: None, lambda _: None)
 
 
 def _knowledge(path: Path) -> Iterator[str]:
-    """What of a module says that the warehouse is files."""
+    """Yield the parts of a module that depend on the warehouse's files."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Attribute) and node.attr in _FILES:
             yield node.attr
@@ -40,7 +40,7 @@ def _knowledge(path: Path) -> Iterator[str]:
             yield node.value
 
 
-def test_the_files_are_known_to_one_room() -> None:
+def test_only_one_package_knows_the_files() -> None:
     found = {
         f"{path.relative_to(CHECKOUT)}: {known}"
         for folder in ("api", "cli", "control", "pipelines")
@@ -57,7 +57,7 @@ def settings(tmp_path: Path) -> Settings:
     return load_settings({"LEDGERMART_DATA_DIR": str(tmp_path / "data"), "LEDGERMART_LOCK_WAIT_SECONDS": "0"})
 
 
-def test_what_is_written_alone_is_published_and_copied(settings: Settings, tmp_path: Path) -> None:
+def test_exclusively_written_warehouse_is_published_and_copied(settings: Settings, tmp_path: Path) -> None:
     warehouse, analyst = Warehouse(settings), tmp_path / "analyst"
     assert (warehouse.published(), warehouse.writer(), warehouse.is_newest_readable()) == (None, None, False)
     with warehouse.exclusive("a test"), warehouse.open() as connection:
@@ -85,7 +85,7 @@ def test_what_is_written_alone_is_published_and_copied(settings: Settings, tmp_p
         assert reader.execute("select number from marts.numbers").fetchall() == [(7,)]
 
 
-def test_where_nothing_is_published_it_says_so(settings: Settings, tmp_path: Path) -> None:
+def test_missing_publication_is_reported(settings: Settings, tmp_path: Path) -> None:
     warehouse = Warehouse(settings)
     with (
         pytest.raises(NothingPublishedError, match="run `ledgermart init"),

@@ -1,4 +1,4 @@
-"""Publishing: immutable files, a pointer that moves at once, and old versions that go late."""
+"""Publishing: immutable files, an atomic pointer, and delayed removal of old versions."""
 
 import json
 import os
@@ -53,7 +53,7 @@ def test_versions_are_copies_and_the_pointer_names_the_newest(marts: Path, tmp_p
     assert not list(serving.glob(".*"))
 
 
-def test_a_reader_keeps_its_version_while_new_ones_come(marts: Path, tmp_path: Path) -> None:
+def test_reader_keeps_its_version_during_publications(marts: Path, tmp_path: Path) -> None:
     serving = tmp_path / "serving"
     publish(marts, serving, 1)
     with duckdb.connect(str(serving / "marts-000000000001.duckdb"), read_only=True) as reader:
@@ -63,7 +63,7 @@ def test_a_reader_keeps_its_version_while_new_ones_come(marts: Path, tmp_path: P
         assert reader.execute("select number from marts.numbers").fetchall() == [(1,)]
 
 
-def test_a_file_left_by_a_kill_before_the_pointer_moved_stays_as_it_is(marts: Path, tmp_path: Path) -> None:
+def test_file_left_by_a_kill_before_the_pointer_moved_is_unchanged(marts: Path, tmp_path: Path) -> None:
     serving = tmp_path / "serving"
     publish(marts, serving, 1)
     (serving / "marts-000000000002.duckdb").write_bytes(b"whole")
@@ -88,7 +88,7 @@ def test_a_file_left_by_a_kill_before_the_pointer_moved_stays_as_it_is(marts: Pa
         (None, [], 0, 1),
     ],
 )
-def test_a_version_is_one_more_than_any_that_is_known(
+def test_new_version_is_one_more_than_any_known_version(
     marts: Path, tmp_path: Path, pointer: str | None, files: list[int], recorded: int, expected: int
 ) -> None:
     serving = tmp_path / "serving"
@@ -106,7 +106,7 @@ def test_a_version_is_one_more_than_any_that_is_known(
 
 
 @pytest.mark.parametrize("loss", ["pointer", "half a pointer", "the file it names"])
-def test_without_the_pointer_or_its_file_the_newest_is_in_force(marts: Path, tmp_path: Path, loss: str) -> None:
+def test_newest_file_is_current_without_the_pointer_or_its_file(marts: Path, tmp_path: Path, loss: str) -> None:
     serving = tmp_path / "serving"
     for batch in (1, 2):
         publish(marts, serving, batch)
@@ -152,7 +152,7 @@ _POINTER = {"version": 3, "file": "marts-000000000003.duckdb", "publishedAt": "2
         ),
     ],
 )
-def test_a_pointer_of_any_other_form_is_damaged(marts: Path, tmp_path: Path, pointer: str) -> None:
+def test_pointer_of_any_other_form_counts_as_damaged(marts: Path, tmp_path: Path, pointer: str) -> None:
     serving = tmp_path / "serving"
     publish(marts, serving, 1)
     (serving / "current.json").write_text(json.dumps(_POINTER))
@@ -170,7 +170,7 @@ def test_a_pointer_of_any_other_form_is_damaged(marts: Path, tmp_path: Path, poi
 @pytest.mark.parametrize(
     "loss", ["pointer", "half a pointer", "the file it names", "all of the file", "half of the file", "other content"]
 )
-def test_what_cannot_be_read_is_published_again(marts: Path, tmp_path: Path, loss: str) -> None:
+def test_unreadable_version_is_published_again(marts: Path, tmp_path: Path, loss: str) -> None:
     serving = tmp_path / "serving"
     assert not newest_is_readable(serving)
     for batch in (1, 2):
@@ -196,7 +196,7 @@ def test_what_cannot_be_read_is_published_again(marts: Path, tmp_path: Path, los
     assert newest_is_readable(serving)
 
 
-def test_old_versions_go_after_the_grace_period_or_beyond_the_budget(marts: Path, tmp_path: Path) -> None:
+def test_old_versions_are_removed_after_the_grace_period_or_over_budget(marts: Path, tmp_path: Path) -> None:
     serving = tmp_path / "serving"
     for batch in range(1, 6):
         publish(marts, serving, batch)
@@ -210,7 +210,7 @@ def test_old_versions_go_after_the_grace_period_or_beyond_the_budget(marts: Path
     assert sorted(published_versions(serving)) == [4, 5]
 
 
-def test_what_a_killed_reader_spilled_goes_after_its_version(marts: Path, tmp_path: Path) -> None:
+def test_spill_files_of_a_killed_reader_are_deleted_after_its_version(marts: Path, tmp_path: Path) -> None:
     serving = tmp_path / "serving"
     for batch in range(1, 5):
         publish(marts, serving, batch)
@@ -219,14 +219,14 @@ def test_what_a_killed_reader_spilled_goes_after_its_version(marts: Path, tmp_pa
         folder.mkdir()
         (folder / "duckdb_temp_storage_DEFAULT-0.tmp").write_bytes(b"rows")
     assert remove_old_versions(serving, grace_seconds=900, budget_bytes=0) == [1, 2]
-    # A request may still be reading the version whose file has just gone.
+    # A request may still be reading the version of a just deleted file.
     assert all(folder.exists() for folder in spilled)
     later = datetime.now(UTC) + timedelta(hours=1)
     assert remove_old_versions(serving, grace_seconds=900, budget_bytes=0, now=later) == []
     assert [folder.exists() for folder in spilled] == [False, True]
 
 
-def test_pinned_versions_stay_beyond_grace_and_budget(marts: Path, tmp_path: Path) -> None:
+def test_pinned_versions_are_kept_beyond_grace_and_budget(marts: Path, tmp_path: Path) -> None:
     serving = tmp_path / "serving"
     for batch in range(1, 7):
         publish(marts, serving, batch)
@@ -237,27 +237,27 @@ def test_pinned_versions_stay_beyond_grace_and_budget(marts: Path, tmp_path: Pat
     assert sorted(published_versions(serving)) == [4, 5, 6]
 
 
-def test_the_space_that_pins_need_counts_what_stays_anyway(tmp_path: Path) -> None:
+def test_disk_budget_of_pins_includes_versions_kept_anyway(tmp_path: Path) -> None:
     serving = tmp_path / "serving"
     serving.mkdir()
     for version, size in ((3, 1_000_000), (4, 2_000_000), (5, 4_000_000), (6, 8_000_001)):
         (serving / f"marts-{version:012d}.duckdb").write_bytes(b"0" * size)
-    # The one in force, 6, and the one before it stay in any case.
+    # The current version, 6, and the previous one stay in any case.
     assert megabytes_needed(serving, set()) == 0
     assert megabytes_needed(serving, {5, 6}) == 0
     assert megabytes_needed(serving, {2}) == 0
     assert megabytes_needed(serving, {4}) == 15
     assert megabytes_needed(serving, {3, 4, 6}) == 16
-    # One that is removed between the look at the folder and the look at the file.
+    # A version removed between listing the folder and reading the file size.
     (serving / "marts-000000000001.duckdb").symlink_to("nowhere")
     assert megabytes_needed(serving, {1}) == 13
 
 
-def test_where_the_file_system_shares_blocks_nothing_is_copied(
+def test_file_system_with_shared_blocks_copies_nothing(
     marts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def share(target: int, request: int, source: int) -> None:
-        """As the file system does: the content is the source's, the target's own writes are its own."""
+        """Share blocks like the file system: the target starts with the source's content."""
         assert request == 0x40049409
         os.sendfile(target, source, 0, os.fstat(source).st_size)
 
@@ -276,7 +276,7 @@ def test_where_the_file_system_shares_blocks_nothing_is_copied(
 
 
 def _epoch(serving: Path) -> str:
-    """The newest version's epoch, which is the pointer's."""
+    """Return the newest version's epoch, which must equal the pointer's."""
     newest = current_publication(serving)
     assert newest is not None
     with duckdb.connect(str(serving / newest.file), read_only=True) as connection:
@@ -289,11 +289,11 @@ def _epoch(serving: Path) -> str:
     ("batch", "recorded", "revision", "loss", "is_new"),
     [
         (9, 2, 7, None, False),
-        (8, 2, 7, None, False),  # nothing new, and published again
+        (8, 2, 7, None, False),  # nothing new, but published again
         (8, 1, 7, None, False),  # killed before the warehouse recorded the publication
         (8, 0, 7, None, True),  # the warehouse is older
         (7, 2, 7, None, True),
-        (9, 2, 6, None, True),  # the control store is
+        (9, 2, 6, None, True),  # the control store is older
         (9, 2, 7, "pointer", True),
         (9, 2, 7, "half a pointer", True),
         (9, 2, 7, "of the release before", True),

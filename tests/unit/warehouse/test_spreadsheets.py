@@ -1,4 +1,4 @@
-"""CSV cells that a spreadsheet would compute."""
+"""CSV cells that a spreadsheet would evaluate as formulas."""
 
 import duckdb
 import pytest
