@@ -122,7 +122,7 @@ def is_built(connection: duckdb.DuckDBPyConnection, subject_key: int, block_numb
     ).fetchone()
     if covered is None:
         return None
-    if not has_relation(connection, "int_attested_balances"):
+    if not has_relation(connection, "requests__attestations"):
         return False
     (found,) = connection.execute(
         """

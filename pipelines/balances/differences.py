@@ -19,7 +19,7 @@ from pipelines.extract.family import BALANCES, PAST_BALANCES, Header, Node
 from pipelines.raw.builds import has_relation
 from pipelines.raw.database import named
 
-_VIEW = "int_unlocated_adjustments"
+_VIEW = "requests__readings"
 _SUPPLY = "supply"
 
 

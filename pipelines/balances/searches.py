@@ -34,7 +34,7 @@ _MOST_READINGS = 10_000
 _MOST_TRANSACTIONS = 1_000
 
 
-_VIEW = "int_unattributed_supplies"
+_VIEW = "requests__searches"
 
 
 class Search(NamedTuple):
@@ -192,7 +192,7 @@ def begin_searches(connection: duckdb.DuckDBPyConnection, network: str, batch_id
         connection.execute(
             f"""
             create or replace temp table remainders as
-            select subject_key, remainder_raw from intermediate.{_VIEW} where network = $network
+            select subject_key, remainder_raw from requests.{_VIEW} where network = $network
             """,
             parameters,
         )

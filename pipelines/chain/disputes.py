@@ -56,7 +56,7 @@ def read_disputed(connection: duckdb.DuckDBPyConnection, network: str) -> dict[W
 
 def read_doubted(connection: duckdb.DuckDBPyConnection, network: str) -> dict[Watched, list[BlockRange]]:
     """Read the blocks in which a balance does not fit its movements by the newest build, by address."""
-    if not has_relation(connection, "int_unlocated_adjustments"):
+    if not has_relation(connection, "requests__readings"):
         return {}
     return _ranges(connection, sql("doubted_blocks"), {"network": network})
 

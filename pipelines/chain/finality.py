@@ -20,25 +20,43 @@ class Contradiction(NamedTuple):
     batch_id: int
 
 
-def known_final(connection: duckdb.DuckDBPyConnection, network: str) -> int:
-    """Return the number of the newest final block of earlier cycles, -1 before there is one."""
-    return _number(connection, network, "network_states", "final_number")
+class KnownChain(NamedTuple):
+    """What is known of a network's chain.
 
-
-def settled_number(connection: duckdb.DuckDBPyConnection, network: str) -> int:
-    """Return the number of the newest settled block, -1 before there is one.
-
-    A settled block was final for `SETTLED_AFTER`. No answer of a node removes it.
+    Attributes:
+        final_number: the newest final block of earlier cycles, -1 before there is one.
+        settled_number: the newest settled block, -1 before there is one. It was final for `SETTLED_AFTER`, and no
+            answer of a node removes it.
+        genesis_hash: of block 0; "" if the node lacked it, None before it was read.
+        contradiction: that of the last cycles; None if the last cycle had none.
     """
-    return _number(connection, network, "known_chains", "settled_number")
+
+    final_number: int
+    settled_number: int
+    genesis_hash: str | None
+    contradiction: Contradiction | None
 
 
-def _number(connection: duckdb.DuckDBPyConnection, network: str, table: str, column: str) -> int:
-    row = connection.execute(
-        f"select coalesce(max({column}), -1) from raw.{table} where network = ?", [network]
-    ).fetchone()
-    assert row is not None
-    return int(row[0])
+def read_known_chain(connection: duckdb.DuckDBPyConnection, network: str) -> KnownChain:
+    """Read what is known of a network's chain."""
+    (row,) = connection.execute(
+        """
+        select
+            coalesce((select max(final_number) from raw.network_states where network = $network), -1),
+            coalesce(max(settled_number), -1),
+            max(genesis_hash),
+            max(contradicting_cycles),
+            max(contradicting_number),
+            max(contradicting_hash),
+            max(contradicting_batch)
+        from raw.known_chains
+        where network = $network
+        """,
+        {"network": network},
+    ).fetchall()
+    final_number, settled_number, genesis_hash, *contradicting = row
+    contradiction = None if contradicting[0] is None else Contradiction(*contradicting)
+    return KnownChain(final_number, settled_number, genesis_hash, contradiction)
 
 
 def settle(connection: duckdb.DuckDBPyConnection, network: str, final_number: int) -> None:
@@ -64,28 +82,9 @@ def settle(connection: duckdb.DuckDBPyConnection, network: str, final_number: in
     )
 
 
-def genesis_hash(connection: duckdb.DuckDBPyConnection, network: str) -> str | None:
-    """Return the stored hash of block 0; "" if the node lacked it, None before it was read."""
-    row = connection.execute("select genesis_hash from raw.known_chains where network = ?", [network]).fetchone()
-    return None if row is None else row[0]
-
-
 def record_genesis(connection: duckdb.DuckDBPyConnection, network: str, block_hash: str) -> None:
     """Store the hash of block 0; "" if the node lacks it."""
     _update(connection, network, "genesis_hash = ?", [block_hash])
-
-
-def contradiction(connection: duckdb.DuckDBPyConnection, network: str) -> Contradiction | None:
-    """Return the contradiction of the last cycles; None if the last cycle had none."""
-    row = connection.execute(
-        """
-        select contradicting_cycles, contradicting_number, contradicting_hash, contradicting_batch
-        from raw.known_chains
-        where network = ? and contradicting_cycles is not null
-        """,
-        [network],
-    ).fetchone()
-    return None if row is None else Contradiction(*row)
 
 
 def record_contradiction(connection: duckdb.DuckDBPyConnection, network: str, found: Contradiction | None) -> None:
@@ -110,8 +109,9 @@ def withdraw_final(connection: duckdb.DuckDBPyConnection, network: str, ancestor
         block where the final block was false.
     """
     changed_after = ancestor
-    if was_false or known_final(connection, network) > ancestor:
-        changed_after = min(settled_number(connection, network), ancestor)
+    known = read_known_chain(connection, network)
+    if was_false or known.final_number > ancestor:
+        changed_after = min(known.settled_number, ancestor)
         connection.execute(
             "update raw.network_states set final_number = nullif(?, -1) where network = ?", [changed_after, network]
         )

@@ -11,12 +11,10 @@ import duckdb
 
 from pipelines.chain.finality import (
     Contradiction,
-    contradiction,
-    genesis_hash,
-    known_final,
+    KnownChain,
+    read_known_chain,
     record_contradiction,
     record_genesis,
-    settled_number,
 )
 from pipelines.chain.headers import MOST_TAIL_BLOCKS
 from pipelines.chain.reorganisations import remove_orphaned
@@ -120,12 +118,13 @@ def final_number(connection: duckdb.DuckDBPyConnection, node: Node, head: Header
     if row is not None:
         seen = row[0]
         newest = min(newest, seen + _blocks_since(node, row[1].replace(tzinfo=UTC), head.time))
-    return max(min(told, max(seen, newest - depth)), known_final(connection, node.network.name))
+    known = read_known_chain(connection, node.network.name)
+    return max(min(told, max(seen, newest - depth)), known.final_number)
 
 
 def keep_genesis(connection: duckdb.DuckDBPyConnection, node: Node) -> None:
     """Store the hash of the chain's first block, once."""
-    if genesis_hash(connection, node.network.name) is None:
+    if read_known_chain(connection, node.network.name).genesis_hash is None:
         record_genesis(connection, node.network.name, _hash_of(node, _GENESIS) or "")
 
 
@@ -153,7 +152,8 @@ def repair_tail(connection: duckdb.DuckDBPyConnection, node: Node, head: Header,
         ChainReset: the settled block, or genesis, has another hash.
     """
     network = node.network.name
-    stored = _Stored(connection, network)
+    known = read_known_chain(connection, network)
+    stored = _Stored(connection, network, known)
     newest = stored.newest
     if newest is None:
         return None
@@ -162,7 +162,7 @@ def repair_tail(connection: duckdb.DuckDBPyConnection, node: Node, head: Header,
         here = stored.hashes(head.number, head.number).get(head.number, head.hash)
         if is_far or here == head.hash:
             if is_far:
-                _check_genesis(connection, node)
+                _check_genesis(node, known)
             raise StaleHead(
                 network,
                 node.header_call,
@@ -173,17 +173,17 @@ def repair_tail(connection: duckdb.DuckDBPyConnection, node: Node, head: Header,
     if head.number >= newest.number:
         expected = dict((newest[:2], stored.newest_linked or newest[:2]))
         if _canonical(node, expected) == expected:
-            if contradiction(connection, network) is not None:
+            if known.contradiction is not None:
                 record_contradiction(connection, network, None)
             return None
     ancestor = _common_ancestor(node, head, stored)
     if ancestor is None:
-        _check_genesis(connection, node)
+        _check_genesis(node, known)
         if stored.settled >= 0:
             raise _reset(connection, node, head, stored.settled)
         ancestor = -1
     is_beyond = is_far or ancestor < max(stored.final, 0)
-    if is_beyond and not _is_confirmed(connection, node, head, batch_id):
+    if is_beyond and not _is_confirmed(connection, node, head, known.contradiction, batch_id):
         raise ContradictedBlocks(
             network,
             node.header_call,
@@ -215,10 +215,11 @@ def _common_ancestor(node: Node, head: Header, stored: "_Stored") -> int | None:
     return None
 
 
-def _is_confirmed(connection: duckdb.DuckDBPyConnection, node: Node, head: Header, batch_id: int) -> bool:
+def _is_confirmed(
+    connection: duckdb.DuckDBPyConnection, node: Node, head: Header, earlier: Contradiction | None, batch_id: int
+) -> bool:
     """Count the consecutive cycles in which the node's head advanced on a chain without the stored blocks."""
     network = node.network.name
-    earlier = contradiction(connection, network)
     cycles = 1
     if earlier is not None:
         if earlier.batch_id == batch_id or (earlier.head_number, earlier.head_hash) == (head.number, head.hash):
@@ -229,13 +230,12 @@ def _is_confirmed(connection: duckdb.DuckDBPyConnection, node: Node, head: Heade
     return cycles >= CONFIRMING_CYCLES
 
 
-def _check_genesis(connection: duckdb.DuckDBPyConnection, node: Node) -> None:
+def _check_genesis(node: Node, known: KnownChain) -> None:
     """Raise ChainReset if block 0 has another hash than when the network was first collected."""
-    stored = genesis_hash(connection, node.network.name)
-    if stored:
+    if known.genesis_hash:
         told = _hash_of(node, _GENESIS)
-        if told is not None and told != stored:
-            raise _other_hash(node, _GENESIS, stored, told)
+        if told is not None and told != known.genesis_hash:
+            raise _other_hash(node, _GENESIS, known.genesis_hash, told)
 
 
 def _reset(connection: duckdb.DuckDBPyConnection, node: Node, head: Header, settled: int) -> ChainReset:
@@ -278,11 +278,11 @@ def _canonical(node: Node, numbers: Collection[int]) -> dict[int, str]:
 class _Stored:
     """The stored headers of a network from its settled block on."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, network: str) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection, network: str, known: KnownChain) -> None:
         self._connection = connection
         self._network = network
-        self.settled = settled_number(connection, network)
-        self.final = max(known_final(connection, network), self.settled)
+        self.settled = known.settled_number
+        self.final = max(known.final_number, self.settled)
         newest = next(iter(self._rows("true", "block_number desc limit 1")), None)
         self.newest = newest and _Newest(newest[0], newest[1], newest[2].replace(tzinfo=UTC))
         linked = next(iter(self._rows("is_tail is distinct from false", "block_number desc limit 1")), None)

@@ -42,9 +42,10 @@ def is_behind(connection: duckdb.DuckDBPyConnection) -> bool:
 
 
 def has_relation(connection: duckdb.DuckDBPyConnection, name: str) -> bool:
-    """Tell whether an intermediate model was built; none is before the first build."""
+    """Tell whether a model that cycles read was built; none is before the first build."""
     found = connection.execute(
-        "select 1 from information_schema.tables where table_schema = 'intermediate' and table_name = ?", [name]
+        "select 1 from information_schema.tables where table_schema in ('intermediate', 'requests') and table_name = ?",
+        [name],
     ).fetchone()
     return found is not None
 

@@ -40,7 +40,10 @@ DEPTH = 64
 MODELS = (
     "--select",
     *(f"+{name}" for name in ("attestations", "balance_changes", "coverage", "tokens", "wallet_behaviours")),
-    *(f"+{name}" for name in ("int_unattributed_supplies", "int_unlocated_adjustments", "int_views_transformed")),
+    *(
+        f"+{name}"
+        for name in ("requests__searches", "requests__readings", "requests__attestations", "int_views_transformed")
+    ),
 )
 
 

@@ -20,7 +20,10 @@ from tests.integration.oracle import instant
 _MODELS = (
     "--select",
     *(f"+{name}" for name in ("cap_tables", "cap_table_summaries", "token_activities", "tokens")),
-    *(f"+{name}" for name in ("int_unattributed_supplies", "int_unlocated_adjustments", "int_views_transformed")),
+    *(
+        f"+{name}"
+        for name in ("requests__searches", "requests__readings", "requests__attestations", "int_views_transformed")
+    ),
 )
 
 

@@ -9,10 +9,13 @@ select
     balances.is_derived,
     balances.confirming_block,
     observations.owed_to[$tenant] is not null as is_read
-from intermediate.int_attested_balances as balances
+from requests.requests__attestations as balances
 left join raw.balance_observations as observations
     on observations.block_number = $block
     and observations.network = (select network from raw.control_subjects where subject_key = $subject)
     and balances.token_address = observations.token_address
     and balances.holder_address = observations.holder_address
-where balances.subject_key = $subject and balances.attestation_number = $number;
+where
+    balances.subject_key = $subject
+    and balances.attestation_number = $number
+    and balances.holder_address != 'supply';

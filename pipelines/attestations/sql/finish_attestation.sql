@@ -46,15 +46,9 @@ supplies as (
             where network = $network and token_address = $token and block_number = $block
         ) as read_raw,
         (
-            -- The supply is the balance with key 0 of its token's.
-            select arg_max(points.balance_raw, points.block_number)
-            from intermediate.int_balance_points as points
-            inner join covered on points.range_from_block = covered.from_block
-            where
-                $token is not null
-                and points.subject_key = $subject
-                and points.balance_key = $subject::bigint * 4294967296
-                and points.block_number <= $block
+            select balance_raw
+            from requests.requests__attestations
+            where subject_key = $subject and attestation_number = $number and holder_address = 'supply'
         ) as known_raw
 )
 

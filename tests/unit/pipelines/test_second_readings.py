@@ -208,18 +208,12 @@ def test_block_with_a_wrong_balance_is_read_besides_the_sample(
     assert not any(first <= left_out <= last for first, last in sample(BlockRange(1, 10_000), "secret"))
     connection.execute(
         """
-        create schema intermediate;
-        create table intermediate.int_balance_points as
-        select
-            2 as subject_key, 1 as range_from_block, 7 as balance_key, $block as block_number, 5 as adjustment_raw,
-            true as is_located
+        create schema requests;
+        create table requests.requests__readings as
+        select 2 as subject_key, 'n' as network, $block - 1 as explained_to_block, $block as block_number
+        union all
+        select 2, 'n', 8000, 8003
         """.replace("$block", str(left_out))
-        + """;
-        create table intermediate.int_balances_latest as
-        select 2 as subject_key, 1 as range_from_block, 7 as balance_key, 'token' as token_address;
-        create table intermediate.int_unlocated_adjustments as
-        select 2 as subject_key, 8000 as explained_to_block, 8003 as block_number
-        """
     )
     node.given[PAST] = node.held_by(PAST, {left_out, 8_002})
     node.asked.clear()
