@@ -36,7 +36,7 @@
         readings.balance_key,
         readings.block_number,
         arg_max(readings.quantity_raw, readings.batch_id) as observed_raw
-    from {{ keyed(ref('int_observations_in_view')) }} as readings
+    from {{ keyed(ref('int_visible_readings')) }} as readings
     where {{ is_newly_owed('readings') }}
     group by readings.subject_key, readings.range_from_block, readings.balance_key, readings.block_number
 {%- endmacro %}
@@ -436,7 +436,7 @@
 
 {# Says of activities that became final that they are. #}
 {% macro finalize_activities() -%}
-    {%- set heads = ref('stg_pipeline__shown_heads') -%}
+    {%- set heads = ref('stg_pipeline__visible_heads') -%}
     {%- if keeps_rows() -%}
         update {{ this }} as written
         set status = 'Finalized'

@@ -15,7 +15,7 @@ named as (
     from {{ ref('int_movements_split_to_legs') }}
     union distinct
     select keyed_address
-    from {{ ref('int_observations_in_view') }}
+    from {{ ref('int_visible_readings') }}
 
 )
 

@@ -35,7 +35,7 @@ from pipelines.attestations.records import (
     set_request,
     store_part,
 )
-from pipelines.balances.readings import owed_to, read_owed
+from pipelines.balances.readings import read_owed, with_tenants
 from pipelines.chain.segments import Collector, NetworkReport, log_words, record_others
 from pipelines.chain.states import SERVED, mark_over_budget, record_failure
 from pipelines.extract.budget import Budget
@@ -291,7 +291,7 @@ class _Slice:
         units = 0
         if attestation.kind == "token" and not has_supply(self.connection, self.network, attestation):
             supply = self.node.supplies([attestation.address], attestation.block_number, attestation.block_hash)
-            supply = owed_to(supply, [[attestation.tenant_id]])
+            supply = with_tenants(supply, [[attestation.tenant_id]])
             units = 1
         spending = self._spent(units, began)
         finish_attestation(self.connection, self.network, attestation, supply, spending, self.batch_id)

@@ -374,7 +374,7 @@ def has_supply(connection: duckdb.DuckDBPyConnection, network: str, attestation:
         """
         select 1
         from raw.supply_observations
-        where network = ? and token_address = ? and block_number = ? and owed_to[?] is not null
+        where network = ? and token_address = ? and block_number = ? and visible_to[?] is not null
         """,
         [network, attestation.address, attestation.block_number, attestation.tenant_id],
     ).fetchone()

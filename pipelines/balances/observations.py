@@ -28,11 +28,11 @@ from pipelines.balances.readings import (
     Turn,
     insert_balance_observations,
     insert_supply_observations,
-    owed_to,
     read_owed,
     read_turn,
     record_turn,
     replace_suspected_tokens,
+    with_tenants,
 )
 from pipelines.chain.contracts import store_metadata
 from pipelines.chain.segments import Collector
@@ -157,13 +157,13 @@ class _Observer:
 
     def anchors(self) -> list[tuple[Pair, Tenants]]:
         """Read what opens ranges; return the pairs that must do without."""
-        return self._read_at(self._rows("owed_anchors"), "Anchor")
+        return self._read_at(self._rows("pending_anchors"), "Anchor")
 
     def checks(self, late: Iterable[tuple[Pair, Tenants]]) -> None:
         """Read at the head who moved, who has no anchor, and a sample of the others."""
         tracked = set(self._rows("tracked_at_head"))
         owed: dict[Pair, set[str]] = defaultdict(set)
-        for token, holder, tenants in self._rows("owed_checks"):
+        for token, holder, tenants in self._rows("pending_checks"):
             owed[str(token), str(holder)].update(_names(tenants))
         for pair, tenants in late:
             token, holder = pair
@@ -208,12 +208,12 @@ class _Observer:
         """Read again, at the final block, who moved in what became final."""
         final = self.collector.final_number
         if final > 0:
-            owed = [(token, holder, final, tenants) for token, holder, tenants in self._rows("owed_finals")]
+            owed = [(token, holder, final, tenants) for token, holder, tenants in self._rows("pending_finals")]
             self._read_at(owed, "Final")
 
     def closings(self) -> None:
         """Read who moved in ranges that ended."""
-        self._read_at(self._rows("owed_closings"), "Closing")
+        self._read_at(self._rows("pending_closings"), "Closing")
 
     def check_supplies(self) -> None:
         """Read supplies where ranges begin and end and at the final block; and at the head, to keep those that changed.
@@ -221,7 +221,7 @@ class _Observer:
         A supply that minting and burning do not explain casts doubt on the token.
         """
         by_block: dict[int, dict[str, Tenants]] = defaultdict(dict)
-        for token, block_number, tenants in self._rows("owed_supplies"):
+        for token, block_number, tenants in self._rows("pending_supplies"):
             assert isinstance(block_number, int)
             if self.node.keeps_state(block_number, self.head):
                 by_block[block_number][str(token)] = _names(tenants)
@@ -232,7 +232,7 @@ class _Observer:
             except StateUnavailable:
                 self.unavailable += len(owed)
                 continue
-            self._insert_supplies(owed_to(frame, [owed[token] for token in sorted(owed)]))
+            self._insert_supplies(with_tenants(frame, [owed[token] for token in sorted(owed)]))
         known: dict[str, dict[str, object]] = defaultdict(dict)
         expected: dict[str, dict[str, object]] = defaultdict(dict)
         for token, tenant, quantity, quantity_moved in self._rows("tracked_supplies"):
@@ -241,7 +241,7 @@ class _Observer:
         if not known:
             return
         frame = self.node.supplies(list(known), self.head.number, self.head.hash)
-        self.supplies_at_head = owed_to(frame, [sorted(known[token]) for token in frame["token_address"]])
+        self.supplies_at_head = with_tenants(frame, [sorted(known[token]) for token in frame["token_address"]])
         self._insert_supplies(_changed(frame, "token_address", "total_supply_raw", known))
         self._suspect(
             [
@@ -270,7 +270,7 @@ class _Observer:
             self._suspect([(str(token), str(tenant)) for token, tenant in unexplained])
         owed = {
             (str(token), str(holder)): _names(tenants)
-            for token, holder, tenants in self._rows("owed_suspects", most=_MOST_SUSPECTS)
+            for token, holder, tenants in self._rows("pending_suspects", most=_MOST_SUSPECTS)
         }
         self._read(owed, self.head.number, self.head.hash, "Check")
         counts = Counter(tenant for tenants in owed.values() for tenant in tenants)
@@ -323,7 +323,7 @@ class _Observer:
                 pl.lit(NATIVE).alias("token_address"),
                 pl.col("block_number").replace_strict(hashes, return_dtype=pl.String).alias("block_hash"),
             )
-            self._insert(owed_to(frame, [tenants] * frame.height), "Narrowing")
+            self._insert(with_tenants(frame, [tenants] * frame.height), "Narrowing")
             self.balances += frame.height
 
     def store_edges(self) -> None:
@@ -374,7 +374,7 @@ def _changed(frame: pl.DataFrame, key: str, value: str, known: Mapping[str, Mapp
 def _rows_of(frame: pl.DataFrame, tenants: Sequence[Tenants]) -> pl.DataFrame:
     """Return the rows that some tenant may see, with these as `tenant_ids`."""
     rows = frame.filter(pl.Series([bool(names) for names in tenants], dtype=pl.Boolean))
-    return owed_to(rows, [names for names in tenants if names])
+    return with_tenants(rows, [names for names in tenants if names])
 
 
 def record_observed(connection: duckdb.DuckDBPyConnection, network: str, batch_id: int) -> None:

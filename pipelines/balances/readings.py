@@ -16,7 +16,7 @@ Pair: TypeAlias = tuple[str, str]
 Tenants: TypeAlias = Sequence[str]
 
 
-def owed_to(frame: pl.DataFrame, tenants: Sequence[Tenants]) -> pl.DataFrame:
+def with_tenants(frame: pl.DataFrame, tenants: Sequence[Tenants]) -> pl.DataFrame:
     """Return rows with `tenant_ids`, those to whom each is owed, in their order."""
     return frame.with_columns(pl.Series("tenant_ids", tenants, dtype=pl.List(pl.String)))
 
@@ -48,7 +48,7 @@ def read_owed(
         [name for name in owed[token, holder] if name not in had_by.get((token, holder), ())]
         for token, holder in frame.select("token_address", "holder_address").iter_rows()
     ]
-    return owed_to(frame, tenants), len(unread)
+    return with_tenants(frame, tenants), len(unread)
 
 
 class Turn(NamedTuple):
@@ -75,7 +75,7 @@ def stored_balances(
         rows = connection.execute(
             """
             select
-                stored.token_address, stored.holder_address, stored.quantity_raw::varchar, map_keys(stored.owed_to)
+                stored.token_address, stored.holder_address, stored.quantity_raw::varchar, map_keys(stored.visible_to)
             from raw.balance_observations as stored
             semi join asked
                 on stored.token_address = asked.token_address and stored.holder_address = asked.holder_address
@@ -110,7 +110,7 @@ def add_balance_observations(
         connection.execute(
             f"""
             update raw.balance_observations as stored
-            set owed_to = map_concat({_OWED}, stored.owed_to), batch_id = $batch
+            set visible_to = map_concat({_OWED}, stored.visible_to), batch_id = $batch
             from observed
             where
                 stored.network = $network
@@ -185,7 +185,7 @@ def add_supply_observations(
         connection.execute(
             f"""
             update raw.supply_observations as stored
-            set owed_to = map_concat({_OWED}, stored.owed_to), batch_id = $batch
+            set visible_to = map_concat({_OWED}, stored.visible_to), batch_id = $batch
             from observed
             where
                 stored.network = $network

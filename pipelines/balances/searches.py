@@ -17,7 +17,7 @@ from typing import NamedTuple
 import duckdb
 import polars as pl
 
-from pipelines.balances.readings import Pair, insert_balance_observations, owed_to
+from pipelines.balances.readings import Pair, insert_balance_observations, with_tenants
 from pipelines.chain.segments import Collector, record_others
 from pipelines.extract.errors import ExtractError, StateUnavailable
 from pipelines.extract.family import PAST_BALANCES, Header
@@ -166,7 +166,7 @@ def _read(collector: Collector, head: Header, block: int, owed: Mapping[Pair, se
     frame = frame.filter(pl.col("quantity_raw") != "0")
     found = {(token, holder): int(quantity) for token, holder, *_, quantity in frame.iter_rows()}
     if found:
-        read = owed_to(frame, [sorted(owed[pair]) for pair in found])
+        read = with_tenants(frame, [sorted(owed[pair]) for pair in found])
         insert_balance_observations(collector.connection, collector.network, read, "Check", collector.batch_id)
     return found
 

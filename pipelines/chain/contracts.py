@@ -125,7 +125,7 @@ def mark_changed_contracts(
             where
                 readings.network = $network
                 and subjects.kind = 'wallet'
-                and readings.owed_to[subjects.tenant_id] is not null
+                and readings.visible_to[subjects.tenant_id] is not null
         )
 
         select $batch, subject_key, 0, null, $reason

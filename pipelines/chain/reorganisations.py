@@ -38,7 +38,7 @@ def remove_orphaned(
         connection.execute(
             """
             insert into raw.lost_readings
-            select distinct network, token_address, holder_address, unnest(map_keys(owed_to))
+            select distinct network, token_address, holder_address, unnest(map_keys(visible_to))
             from raw.balance_observations
             where network = ? and block_number > ? and token_address != 'native'
             """,

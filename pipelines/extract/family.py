@@ -52,8 +52,8 @@ PROVEN_BLOCKS = 100
 
 # What answers look like: columns of the raw tables that they go to.
 HEADERS = TABLES["blocks"].schema_without("network", "batch_id", "is_tail")
-BALANCES = TABLES["balance_observations"].schema_without("network", "purpose", "batch_id", "owed_to")
-SUPPLIES = TABLES["supply_observations"].schema_without("network", "batch_id", "owed_to")
+BALANCES = TABLES["balance_observations"].schema_without("network", "purpose", "batch_id", "visible_to")
+SUPPLIES = TABLES["supply_observations"].schema_without("network", "batch_id", "visible_to")
 METADATA = TABLES["token_metadata"].schema_without("network", "read_at", "tenant_id")
 BALANCE_CHANGES = TABLES["balance_observations"].schema("holder_address", "block_number", "quantity_raw")
 

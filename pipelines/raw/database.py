@@ -15,6 +15,8 @@ from warehouse.opening import open_for_writing
 _ROOMS = Path(__file__).parents[1]
 # What each family's raw tables say of who moved what, in the words of `raw.movements`.
 _FAMILY_MOVEMENTS = sorted(_ROOMS.glob("extract/*/movements.sql"))
+# Columns of earlier releases, by table, with their present names.
+_RENAMED = {(table, "owed_to"): "visible_to" for table in ("balance_observations", "supply_observations")}
 _PARAMETER = re.compile(r"\$([a-z_]+)")
 
 
@@ -64,8 +66,11 @@ def create_tables(connection: duckdb.DuckDBPyConnection) -> None:
     if made_of == (_fingerprint(),):
         return
     connection.execute(_definitions())
-    stored = connection.execute("select table_name, column_name from duckdb_columns() where schema_name = 'raw'")
-    known = set(stored.fetchall())
+    columns = "select table_name, column_name from duckdb_columns() where schema_name = 'raw'"
+    for table, column in connection.execute(columns).fetchall():
+        if (table, column) in _RENAMED:
+            connection.execute(f"alter table raw.{table} rename column {column} to {_RENAMED[table, column]}")
+    known = set(connection.execute(columns).fetchall())
     for table in TABLES.values():
         for column in table.columns:
             if (table.name, column.name) not in known:
@@ -75,8 +80,7 @@ def create_tables(connection: duckdb.DuckDBPyConnection) -> None:
     if ("verified_ranges", "is_sampled") not in known:
         # Earlier releases also counted final ranges that were read once, and the rows do not show the difference.
         connection.execute("delete from raw.verified_ranges")
-    connection.execute(sql("views"))
-    connection.execute(movement_views())
+    connection.execute(_views())
     connection.execute(f"comment on view raw.movements is '{_fingerprint()}'")
 
 
@@ -86,9 +90,13 @@ def _definitions() -> str:
     return f"create schema if not exists raw; create sequence if not exists raw.batch_ids; {tables}"
 
 
+def _views() -> str:
+    return f"{sql('views')};{sql('visibility')};{movement_views()}"
+
+
 @cache
 def _fingerprint() -> str:
-    return hashlib.sha256(f"{_definitions()};{sql('views')};{movement_views()}".encode()).hexdigest()
+    return hashlib.sha256(f"{_definitions()};{_views()}".encode()).hexdigest()
 
 
 @contextmanager

@@ -61,7 +61,7 @@ _SIDE = (
     Column("movement_raw", BIGNUM, "Change of the party's balance in base units; 0 for an unknown amount."),
 )
 _OWED_TO = optional(
-    "owed_to",
+    "visible_to",
     BATCHES,
     "Tenants that may see the reading in their views, each with the first cycle that may show it.",
 )

@@ -458,7 +458,7 @@ SOURCE = Source(
             TO_BLOCK,
         ),
         Table(
-            "shown_ranges",
+            "visible_ranges",
             "Collected parts of each view that the tenant is shown.",
             "One row per subject, is_native and range.",
             Column("subject_key", BIGINT, "Integer key of the token or wallet."),
@@ -467,7 +467,7 @@ SOURCE = Source(
             TO_BLOCK,
         ),
         Table(
-            "shown_heads",
+            "visible_heads",
             "As-of of each subject's tenant on the subject's network.",
             "One row per subject.",
             Column("subject_key", BIGINT, "Integer key of the token or wallet."),

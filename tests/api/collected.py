@@ -155,7 +155,7 @@ class Collected:
                 quantity_raw=str(raw),
                 purpose="Check",
                 batch_id=_BATCH,
-                owed_to=self._owed_to,
+                visible_to=self._owed_to,
             )
 
     def supply(self, block: int, token: str, raw: int) -> None:
@@ -166,7 +166,7 @@ class Collected:
             token_address=token,
             total_supply_raw=str(raw),
             batch_id=_BATCH,
-            owed_to=self._owed_to,
+            visible_to=self._owed_to,
         )
 
     def found(self, subject_key: int, holders: Iterable[str]) -> None:

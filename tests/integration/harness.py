@@ -49,8 +49,8 @@ _OWED_TO = """
     (
         select string_agg(tenant_name, ' ' order by tenant_name)
         from raw.control_tenants
-        where owed_to[tenant_id] is not null
-    ) as owed_to"""
+        where visible_to[tenant_id] is not null
+    ) as visible_to"""
 # Columns of each raw table that do not depend on time, number of cycles, or batch of the collection.
 _STABLE = {
     "token_transfers": "select * exclude (batch_id) replace (amount_raw::varchar as amount_raw)",

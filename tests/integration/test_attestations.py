@@ -595,7 +595,7 @@ def test_readings_of_an_attestation_are_its_tenants_own(hush: Case) -> None:
     assert shown() == before
     assert {row[0] for row in hush.records("subject_key")} == {hush.subject.subject_key}
     owed = hush.service.query(
-        "select distinct map_keys(owed_to) from raw.balance_observations where purpose = 'Attestation'"
+        "select distinct map_keys(visible_to) from raw.balance_observations where purpose = 'Attestation'"
     )
     assert owed == [([hush.tenant.tenant_id],)]
     hush.expect_attested(block)

@@ -462,7 +462,7 @@ def test_history_recomputes_only_balances_of_its_holders(tmp_path: Path) -> None
     read = {
         row.holder
         for row in world.readings
-        if row.token == TOKEN_A and row.block > 20 and row.quantity is not None and "ten_a" in row.owed_to
+        if row.token == TOKEN_A and row.block > 20 and row.quantity is not None and "ten_a" in row.visible_to
     }
     assert past <= touched(stores, 4)
     assert touched(stores, 21) - {"supply"} == past & read | moving

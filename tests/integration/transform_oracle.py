@@ -189,7 +189,7 @@ class Oracle:
                     if (row.token, row.holder) == pair
                     and first - 1 <= row.block <= last
                     and row.quantity is not None
-                    and subject.tenant in row.owed_to
+                    and subject.tenant in row.visible_to
                 }
                 if points := self._balances(steps, readings, first, self._is_born_inside(subject, pair[0], first)):
                     result[first, last][pair] = points
@@ -261,7 +261,7 @@ class Oracle:
             if row.token == subject.address
             and first - 1 <= row.block <= last
             and row.quantity is not None
-            and subject.tenant in row.owed_to
+            and subject.tenant in row.visible_to
         }
         return self._balances(steps, readings, first, self._is_born_inside(subject, subject.address, first))
 
@@ -491,7 +491,7 @@ class Oracle:
         read = [
             row.quantity
             for row in self.world.supplies
-            if row[:2] == (subject.address, first - 1) and subject.tenant in row.owed_to
+            if row[:2] == (subject.address, first - 1) and subject.tenant in row.visible_to
         ]
         return first == 1 or (0 in read if read else self._is_born_inside(subject, subject.address, first))
 

@@ -99,7 +99,7 @@ class Internal(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """A row of raw.balance_observations; `owed_to` maps each tenant that may see it to the first such batch."""
+    """A row of raw.balance_observations; `visible_to` maps each tenant that may see it to the first such batch."""
 
     token: str
     holder: str
@@ -107,17 +107,17 @@ class Reading(NamedTuple):
     quantity: int | None
     purpose: str
     batch: int
-    owed_to: dict[str, int]
+    visible_to: dict[str, int]
 
 
 class Supply(NamedTuple):
-    """A row of raw.supply_observations; `owed_to` is the same as in `Reading`."""
+    """A row of raw.supply_observations; `visible_to` is the same as in `Reading`."""
 
     token: str
     block: int
     quantity: int | None
     batch: int
-    owed_to: dict[str, int]
+    visible_to: dict[str, int]
 
 
 class Coverage(NamedTuple):
@@ -483,9 +483,10 @@ class World:
         """Read a balance for a tenant, or share an existing reading; 3 % of new readings have no number."""
         for position, row in enumerate(self.readings):
             if row[:3] == (token, holder, block):
-                if tenant in row.owed_to:
+                if tenant in row.visible_to:
                     return
-                self.readings[position] = row._replace(batch=self.batch, owed_to=row.owed_to | {tenant: self.batch})
+                seen_by = row.visible_to | {tenant: self.batch}
+                self.readings[position] = row._replace(batch=self.batch, visible_to=seen_by)
                 break
         else:
             quantity = None if self.random.random() < 0.03 else self.balance(token, holder, block)
@@ -501,9 +502,10 @@ class World:
         """Read a total supply for a tenant, in the same way as a balance."""
         for position, row in enumerate(self.supplies):
             if row[:2] == (token, block):
-                if tenant in row.owed_to:
+                if tenant in row.visible_to:
                     return
-                self.supplies[position] = row._replace(batch=self.batch, owed_to=row.owed_to | {tenant: self.batch})
+                seen_by = row.visible_to | {tenant: self.batch}
+                self.supplies[position] = row._replace(batch=self.batch, visible_to=seen_by)
                 break
         else:
             quantity = None if self.random.random() < 0.03 else self.supply(token, block)
@@ -768,7 +770,7 @@ class World:
                     "quantity_raw": None if row.quantity is None else str(row.quantity),
                     "purpose": row.purpose,
                     "batch_id": row.batch,
-                    "owed_to": _map_text(row.owed_to),
+                    "visible_to": _map_text(row.visible_to),
                 }
                 for row in self.readings
             ],
@@ -784,7 +786,7 @@ class World:
                     "block_hash": self.hashes[row.block],
                     "total_supply_raw": None if row.quantity is None else str(row.quantity),
                     "batch_id": row.batch,
-                    "owed_to": _map_text(row.owed_to),
+                    "visible_to": _map_text(row.visible_to),
                 }
                 for row in self.supplies
             ],

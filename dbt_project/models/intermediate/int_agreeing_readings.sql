@@ -3,7 +3,7 @@
 
 -- New readings that equal the stored balance of their block, so that no balance changes. Readings that may change an
 -- opening, or may locate a later adjustment, are not among them.
--- depends_on: {{ ref('int_frontier') }}, {{ ref('int_observations_in_view') }}, {{ ref('int_addresses') }}
+-- depends_on: {{ ref('int_frontier') }}, {{ ref('int_visible_readings') }}, {{ ref('int_addresses') }}
 -- depends_on: {{ ref('stg_pipeline__transforms') }}
 {% if not keeps_balances() -%}
 select

@@ -54,7 +54,7 @@ found_holders as ( -- noqa: ST03
 
 observations as (
 
-    select * from {{ ref('int_observations_in_view') }}
+    select * from {{ ref('int_visible_readings') }}
 
 ),
 

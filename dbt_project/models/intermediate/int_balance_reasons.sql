@@ -5,7 +5,7 @@
 -- Moved: movements at or after the frontier. Unsettled: earlier rows at or after the frontier, which may be gone.
 -- Read: new readings, and readings that the range shows now. Unfinished: the last build failed.
 -- depends_on: {{ ref('int_frontier') }}, {{ ref('int_addresses') }}, {{ ref('stg_pipeline__transforms') }}
--- depends_on: {{ ref('int_movements_split_to_legs') }}, {{ ref('int_observations_in_view') }}
+-- depends_on: {{ ref('int_movements_split_to_legs') }}, {{ ref('int_visible_readings') }}
 -- depends_on: {{ ref('int_agreeing_readings') }}, {{ ref('stg_control__subjects') }}
 {% if not keeps_balances() -%}
 select
@@ -34,7 +34,7 @@ legs as (
 
 observations as (
 
-    select * from {{ keyed(rows_within(ref('int_observations_in_view'), ahead)) }}
+    select * from {{ keyed(rows_within(ref('int_visible_readings'), ahead)) }}
 
 ),
 

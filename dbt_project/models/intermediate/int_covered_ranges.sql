@@ -10,7 +10,7 @@ subjects as (
 
 covered_ranges as (
 
-    select * from {{ ref('stg_pipeline__shown_ranges') }}
+    select * from {{ ref('stg_pipeline__visible_ranges') }}
     where not is_native
 
 ),

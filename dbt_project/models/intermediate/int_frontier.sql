@@ -14,7 +14,7 @@ changes as (
 
 views as (
 
-    select * from {{ ref('stg_pipeline__shown_ranges') }}
+    select * from {{ ref('stg_pipeline__visible_ranges') }}
 
 ),
 

@@ -15,7 +15,7 @@ covered_ranges as (
 
 native_ranges as (
 
-    select * from {{ ref('stg_pipeline__shown_ranges') }}
+    select * from {{ ref('stg_pipeline__visible_ranges') }}
     where is_native
 
 ),

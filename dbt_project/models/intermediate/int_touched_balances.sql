@@ -4,7 +4,7 @@
 -- Balances that are computed again: from which block on, whether the tenant may know them, and their state before, from
 -- which the computation goes on. One row per covered range, token and holder.
 -- depends_on: {{ ref('int_balance_reasons') }}, {{ ref('int_covered_ranges') }}, {{ ref('int_frontier') }}
--- depends_on: {{ ref('int_observations_in_view') }}, {{ ref('int_addresses') }}, {{ ref('int_wallet_tokens_listed') }}
+-- depends_on: {{ ref('int_visible_readings') }}, {{ ref('int_addresses') }}, {{ ref('int_wallet_tokens_listed') }}
 -- depends_on: {{ ref('stg_chain__found_holders') }}, {{ ref('stg_pipeline__transforms') }}
 -- depends_on: {{ ref('stg_control__subjects') }}
 {% if not keeps_balances() -%}
@@ -184,7 +184,7 @@ all_reasons as (
         observations.block_number as from_block,
         'Known' as reason,
         false as is_quiet
-    from {{ keyed(ref('int_observations_in_view')) }} as observations
+    from {{ keyed(ref('int_visible_readings')) }} as observations
     semi join newly_known on observations.balance_key = newly_known.balance_key
     union all by name
     select

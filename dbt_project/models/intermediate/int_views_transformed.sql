@@ -3,4 +3,4 @@
 -- depends_on: {{ ref('token_activities') }}, {{ ref('wallet_activities') }}, {{ ref('balance_changes') }}
 -- depends_on: {{ ref('token_positions') }}, {{ ref('wallet_positions') }}, {{ ref('supply_changes') }}
 -- depends_on: {{ ref('recomputed_ranges') }}
-select * from {{ ref('stg_pipeline__shown_ranges') }}
+select * from {{ ref('stg_pipeline__visible_ranges') }}

@@ -26,7 +26,7 @@ covered_ranges as (
 
 heads as (
 
-    select * from {{ ref('stg_pipeline__shown_heads') }}
+    select * from {{ ref('stg_pipeline__visible_heads') }}
 
 ),
 

@@ -8,7 +8,7 @@ subjects as (
 
 heads as (
 
-    select * from {{ ref('stg_pipeline__shown_heads') }}
+    select * from {{ ref('stg_pipeline__visible_heads') }}
 
 )
 

@@ -60,7 +60,7 @@ blocks as (
 
 heads as (
 
-    select * from {{ ref('stg_pipeline__shown_heads') }}
+    select * from {{ ref('stg_pipeline__visible_heads') }}
 
 ),
 

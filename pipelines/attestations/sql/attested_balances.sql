@@ -8,7 +8,7 @@ select
     balances.balance_raw,
     balances.is_derived,
     balances.confirming_block,
-    observations.owed_to[$tenant] is not null as is_read
+    observations.visible_to[$tenant] is not null as is_read
 from requests.requests__attestations as balances
 left join raw.balance_observations as observations
     on observations.block_number = $block

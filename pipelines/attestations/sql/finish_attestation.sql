@@ -2,7 +2,7 @@
 with readings as (
     select token_address, holder_address, quantity_raw
     from raw.balance_observations
-    where network = $network and block_number = $block and owed_to[$tenant] is not null
+    where network = $network and block_number = $block and visible_to[$tenant] is not null
 ),
 
 balances as (

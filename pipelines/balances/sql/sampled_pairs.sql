@@ -10,7 +10,7 @@ next as (
     where
         network = $network
         and token_address != 'native'
-        and owed_to[$tenant] is not null
+        and visible_to[$tenant] is not null
         and block_number >= $block
         and (block_number, token_address, holder_address) > ($block, $token, $holder)
     order by block_number, token_address, holder_address

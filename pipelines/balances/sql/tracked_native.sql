@@ -16,7 +16,7 @@ known as (
     where
         observations.network = $network
         and observations.token_address = 'native'
-        and observations.owed_to[tracked.tenant_id] is not null
+        and observations.visible_to[tracked.tenant_id] is not null
     group by tracked.subject_key
 ),
 

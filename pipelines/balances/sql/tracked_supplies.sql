@@ -20,7 +20,7 @@ known as (
     where
         observations.network = $network
         and observations.total_supply_raw is not null
-        and observations.owed_to[tracked.tenant_id] is not null
+        and observations.visible_to[tracked.tenant_id] is not null
     group by tracked.tenant_id, tracked.address
 ),
 

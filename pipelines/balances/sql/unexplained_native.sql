@@ -13,7 +13,7 @@ readings as (
         observations.holder_address,
         observations.block_number,
         arg_max(observations.quantity_raw, observations.batch_id) as quantity_raw,
-        max(observations.owed_to[wallets.tenant_id]) as batch_id
+        max(observations.visible_to[wallets.tenant_id]) as batch_id
     from raw.balance_observations as observations
     inner join (select distinct tenant_id, address from balance_only) as wallets
         on observations.holder_address = wallets.address
@@ -21,7 +21,7 @@ readings as (
         observations.network = $network
         and observations.token_address = 'native'
         and observations.quantity_raw is not null
-        and observations.owed_to[wallets.tenant_id] is not null
+        and observations.visible_to[wallets.tenant_id] is not null
     group by wallets.tenant_id, observations.holder_address, observations.block_number
 ),
 

@@ -21,7 +21,7 @@ previous as (
         observations.network = $network
         and observations.block_number < $head
         and observations.quantity_raw is not null
-        and observations.owed_to[own_readings.tenant_id] is not null
+        and observations.visible_to[own_readings.tenant_id] is not null
     group by own_readings.tenant_id, observations.token_address, observations.holder_address
 ),
 
@@ -95,5 +95,5 @@ where
         where
             observations.network = $network
             and observations.token_address = wrong.token_address
-            and observations.owed_to[wrong.tenant_id] is not null
+            and observations.visible_to[wrong.tenant_id] is not null
     ) <= $few;

@@ -11,11 +11,11 @@ with parties as (
     from raw.movements
     where network = $network and block_number between $final_from and $final and asset != 'native'
     union
-    select 'token', token_address, block_number, false, unnest(map_keys(owed_to))
+    select 'token', token_address, block_number, false, unnest(map_keys(visible_to))
     from raw.balance_observations
     where network = $network and block_number between $final_from and $final
     union
-    select 'wallet', holder_address, block_number, false, unnest(map_keys(owed_to))
+    select 'wallet', holder_address, block_number, false, unnest(map_keys(visible_to))
     from raw.balance_observations
     where network = $network and block_number between $final_from and $final
 )

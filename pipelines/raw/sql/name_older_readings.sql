@@ -4,11 +4,11 @@ create or replace temp table concerned as
 select distinct network, kind, address, tenant_id from raw.control_subjects;
 
 update raw.balance_observations as observations
-set owed_to = named.owed_to
+set visible_to = named.visible_to
 from (
     select
         reading,
-        map_from_entries(list({'key': tenant_id, 'value': batch_id})) as owed_to
+        map_from_entries(list({'key': tenant_id, 'value': batch_id})) as visible_to
     from (
         select readings.rowid as reading, concerned.tenant_id, readings.batch_id
         from raw.balance_observations as readings
@@ -29,11 +29,11 @@ from (
 where observations.rowid = named.reading;
 
 update raw.supply_observations as observations
-set owed_to = named.owed_to
+set visible_to = named.visible_to
 from (
     select
         readings.rowid as reading,
-        map_from_entries(list({'key': concerned.tenant_id, 'value': readings.batch_id})) as owed_to
+        map_from_entries(list({'key': concerned.tenant_id, 'value': readings.batch_id})) as visible_to
     from raw.supply_observations as readings
     inner join concerned
         on readings.network = concerned.network

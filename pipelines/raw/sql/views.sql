@@ -148,38 +148,6 @@ select subject_key, is_native, min(from_block) as from_block, max(to_block) as t
 from numbered
 group by subject_key, is_native, range_number;
 
--- How far each subject's tenant is shown its network: where its own as-of stands, whatever others made the marts follow.
--- A tenant for whom nothing was built yet is shown what there is.
-create or replace view raw.shown_heads as
-select
-    subjects.subject_key,
-    case when horizons.tenant_id is null then states.head_number else nullif(horizons.head_number, -1) end as head_number,
-    case when horizons.tenant_id is null then states.final_number else horizons.final_number end as final_number
-from raw.control_subjects as subjects
-left join raw.network_states as states on subjects.network = states.network
-left join raw.tenant_horizons as horizons
-    on
-        subjects.tenant_id = horizons.tenant_id
-        and subjects.network = horizons.network;
-
--- Of the collected parts of each subject's view, what its tenant is shown.
-create or replace view raw.shown_ranges as
-select
-    covered.subject_key,
-    covered.is_native,
-    covered.from_block,
-    case
-        when horizons.tenant_id is null then covered.to_block
-        else least(covered.to_block, horizons.head_number)
-    end as to_block
-from raw.covered_ranges as covered
-inner join raw.control_subjects as subjects on covered.subject_key = subjects.subject_key
-left join raw.tenant_horizons as horizons
-    on
-        subjects.tenant_id = horizons.tenant_id
-        and subjects.network = horizons.network
-where horizons.tenant_id is null or covered.from_block <= horizons.head_number;
-
 -- Preconfigured sources that some pair names whose tenant has them enabled.
 create or replace view raw.price_sources_in_use as
 select distinct asked.source_id

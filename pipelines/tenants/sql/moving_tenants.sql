@@ -20,7 +20,7 @@ failed as (
     from raw.collection_failures as failures
     inner join raw.control_subjects as subjects on failures.network = subjects.network
     inner join raw.view_ranges as views on subjects.subject_key = views.subject_key
-    inner join raw.shown_heads as heads on subjects.subject_key = heads.subject_key
+    inner join raw.visible_heads as heads on subjects.subject_key = heads.subject_key
     where failures.batch_id > $built
 ),
 
@@ -30,7 +30,7 @@ missing as (
     where
         from_block <= to_block
         and not exists (
-            select 1 from raw.shown_ranges as covered
+            select 1 from raw.visible_ranges as covered
             where
                 covered.subject_key = failed.subject_key
                 and not covered.is_native
@@ -59,7 +59,7 @@ readings as (
         unnest(['token', 'wallet']) as kind,
         unnest([token_address, holder_address]) as address,
         block_number,
-        owed_to
+        visible_to
     from raw.balance_observations
     where batch_id > $built
 ),
@@ -72,11 +72,11 @@ read as (
             readings.network = subjects.network
             and readings.kind = subjects.kind
             and readings.address = subjects.address
-    inner join raw.shown_ranges as shown
+    inner join raw.visible_ranges as shown
         on
             subjects.subject_key = shown.subject_key
             and readings.block_number between shown.from_block - 1 and shown.to_block
-    where readings.owed_to[subjects.tenant_id] > $built
+    where readings.visible_to[subjects.tenant_id] > $built
 ),
 
 priced as (
@@ -95,7 +95,7 @@ priced as (
 -- Blocks that were missing in what was shown already.
 filled as (
     select distinct subjects.tenant_id
-    from ((from raw.shown_ranges except from $held) union all (from $held except from raw.shown_ranges)) as ranges
+    from ((from raw.visible_ranges except from $held) union all (from $held except from raw.visible_ranges)) as ranges
     inner join raw.control_subjects as subjects on ranges.subject_key = subjects.subject_key
 ),
 

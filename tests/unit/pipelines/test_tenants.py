@@ -62,7 +62,7 @@ class Scene:
         moved = self.advance()
         self.connection.execute(
             "create schema if not exists intermediate; "
-            "create or replace table intermediate.int_views_transformed as from raw.shown_ranges"
+            "create or replace table intermediate.int_views_transformed as from raw.visible_ranges"
         )
         self.connection.execute("delete from raw.transforms")
         self.connection.execute("insert into raw.transforms values (?, 1, '', ?)", [self.batch, self.now])
@@ -85,7 +85,7 @@ class Scene:
             for key, *found in self.connection.execute(
                 """
                 select subject_key, max(to_block), any_value(head_number), any_value(final_number)
-                from raw.shown_ranges inner join raw.shown_heads using (subject_key)
+                from raw.visible_ranges inner join raw.visible_heads using (subject_key)
                 group by subject_key order by subject_key
                 """
             ).fetchall()

@@ -159,9 +159,9 @@ class Warehouse:
             ends = [block for block in left if block + 1 not in left]
             yield kind, where, [BlockRange(*pair) for pair in zip(starts, ends, strict=True)]
 
-    def read(self, token: str, holder: str, block: int, purpose: str, owed_to: set[str], batch: int) -> None:
+    def read(self, token: str, holder: str, block: int, purpose: str, visible_to: set[str], batch: int) -> None:
         """Read a balance for some tenants, if one of them is present."""
-        tenants = sorted(owed_to & set(self.tenants))
+        tenants = sorted(visible_to & set(self.tenants))
         if not tenants:
             return
         row = {"token_address": token, "block_number": block, "block_hash": f"0x{block}", "tenant_ids": tenants}
@@ -179,7 +179,7 @@ class Warehouse:
         advance(self.connection, self.version, PERIOD, now)
         self.connection.execute(
             "create schema if not exists intermediate; "
-            "create or replace table intermediate.int_views_transformed as from raw.shown_ranges"
+            "create or replace table intermediate.int_views_transformed as from raw.visible_ranges"
         )
         self.version += 1
         record_transform(self.connection, batch, "")

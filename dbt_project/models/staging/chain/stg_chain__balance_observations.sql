@@ -17,7 +17,7 @@ renamed as (
         quantity_raw,
         purpose,
         batch_id,
-        owed_to
+        visible_to
     from source
 
 )

@@ -15,7 +15,7 @@ renamed as (
         block_hash,
         total_supply_raw,
         batch_id,
-        owed_to
+        visible_to
     from source
 
 )

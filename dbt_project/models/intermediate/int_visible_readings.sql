@@ -49,7 +49,7 @@ of_tokens as (
         observations.quantity_raw,
         observations.purpose,
         observations.batch_id,
-        observations.owed_to[views.tenant_id] as owed_batch_id
+        observations.visible_to[views.tenant_id] as owed_batch_id
     from observations
     inner join views
         on
@@ -59,7 +59,7 @@ of_tokens as (
     where
         views.kind = 'token'
         and not views.is_not_fungible
-        and observations.owed_to[views.tenant_id] is not null
+        and observations.visible_to[views.tenant_id] is not null
 
 ),
 
@@ -76,7 +76,7 @@ of_supplies as (
         supply_observations.total_supply_raw as quantity_raw,
         'Check' as purpose,
         supply_observations.batch_id,
-        supply_observations.owed_to[views.tenant_id] as owed_batch_id
+        supply_observations.visible_to[views.tenant_id] as owed_batch_id
     from supply_observations
     inner join views
         on
@@ -86,7 +86,7 @@ of_supplies as (
     where
         views.kind = 'token'
         and not views.is_not_fungible
-        and supply_observations.owed_to[views.tenant_id] is not null
+        and supply_observations.visible_to[views.tenant_id] is not null
 
 ),
 
@@ -103,7 +103,7 @@ of_wallets as (
         observations.quantity_raw,
         observations.purpose,
         observations.batch_id,
-        observations.owed_to[views.tenant_id] as owed_batch_id
+        observations.visible_to[views.tenant_id] as owed_batch_id
     from observations
     inner join views
         on
@@ -117,7 +117,7 @@ of_wallets as (
             and observations.token_address = not_fungible.token_address
     where
         views.kind = 'wallet'
-        and observations.owed_to[views.tenant_id] is not null
+        and observations.visible_to[views.tenant_id] is not null
 
 ),
 

@@ -2,7 +2,7 @@ with
 
 source as (
 
-    select * from {{ source('pipeline', 'shown_heads') }}
+    select * from {{ source('pipeline', 'visible_heads') }}
 
 ),
 

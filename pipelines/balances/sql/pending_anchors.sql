@@ -49,5 +49,5 @@ left join raw.balance_observations as observations
     and pairs.token_address = observations.token_address
     and pairs.holder_address = observations.holder_address
     and pairs.block_number = observations.block_number
-where observations.owed_to[pairs.tenant_id] is null
+where observations.visible_to[pairs.tenant_id] is null
 group by pairs.token_address, pairs.holder_address, pairs.block_number;

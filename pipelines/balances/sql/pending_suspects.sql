@@ -19,7 +19,7 @@ owed as (
         on suspected.network = $network and observations.token_address = suspected.token_address
     where
         observations.network = $network
-        and observations.owed_to[suspected.tenant_id] is not null
+        and observations.visible_to[suspected.tenant_id] is not null
         and (
             (suspected.tenant_id, observations.token_address) in (
                 select (tenant_id, address) from at_head where kind = 'token'

@@ -37,5 +37,5 @@ left join raw.supply_observations as observations
     on observations.network = $network
     and owed.address = observations.token_address
     and owed.block_number = observations.block_number
-where observations.owed_to[owed.tenant_id] is null
+where observations.visible_to[owed.tenant_id] is null
 group by owed.address, owed.block_number;
