@@ -27,7 +27,7 @@ from pipelines.chain.verification import verify
 from pipelines.extract.errors import BudgetSpent, ChainReorganised, ExtractError, FalseBlockTime, WrongChain
 from pipelines.extract.family import Node
 from pipelines.history.requests import waiting_detail
-from pipelines.rows import Purpose
+from pipelines.rows import WorkClass
 from pipelines.tenants.windows import resolve_windows
 
 # A reorganisation while a range is read is met by reading again; a chain that moves on every attempt is reported.
@@ -140,5 +140,5 @@ def collect_network(connection: duckdb.DuckDBPyConnection, node: Node, batch_id:
             connection, network, status, call, covered, report.error, batch_id, has_progressed=has_progressed
         )
         break
-    record_others(connection, node, Purpose.LIVE)
+    record_others(connection, node, WorkClass.LIVE)
     return report

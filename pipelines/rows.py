@@ -20,7 +20,7 @@ class Segment(NamedTuple):
     addresses: tuple[str, ...]
 
 
-class Purpose(StrEnum):
+class WorkClass(StrEnum):
     """What a network's node was asked for."""
 
     LIVE = "Live"
@@ -32,14 +32,14 @@ class Purpose(StrEnum):
     ATTESTATION = "Attestation"
 
 
-class Spent(NamedTuple):
+class RpcUsage(NamedTuple):
     """What a provider was asked: JSON-RPC requests, each call of a batch one, and the bytes of its answers."""
 
     requests: int
     answer_bytes: int
 
 
-class Spending(NamedTuple):
+class UsageRecord(NamedTuple):
     """What a piece of work took.
 
     Attributes:
@@ -48,8 +48,8 @@ class Spending(NamedTuple):
         milliseconds: until it was read.
     """
 
-    purpose: Purpose
+    purpose: WorkClass
     work: Kind | Literal["balances", "other"]
-    spent: Spent
+    spent: RpcUsage
     units: int = 0
     milliseconds: int = 0

@@ -23,7 +23,7 @@
 
 
 {# Whether a build came to its end before, from which this one carries on. The same for all models: the last of them tells. #}
-{% macro carries_on() -%}
+{% macro is_incremental_run() -%}
     {{ return(previous('int_views_transformed') is not none) }}
 {%- endmacro %}
 
@@ -37,21 +37,21 @@
         readings.block_number,
         arg_max(readings.quantity_raw, readings.batch_id) as observed_raw
     from {{ keyed(ref('int_visible_readings')) }} as readings
-    where {{ is_newly_owed('readings') }}
+    where {{ is_newly_visible('readings') }}
     group by readings.subject_key, readings.range_from_block, readings.balance_key, readings.block_number
 {%- endmacro %}
 
 
 {# Whether a model keeps the rows that it has, but for those that are named. #}
-{% macro keeps_rows() -%}
-    {{ return(appends() and carries_on()) }}
+{% macro is_incremental_model() -%}
+    {{ return(is_appended() and is_incremental_run()) }}
 {%- endmacro %}
 
 
 {# Whether balances of the last complete build are kept, but for those that are computed again. #}
 {% macro keeps_balances() -%}
     {{ return(
-        carries_on() and previous('int_balance_points') is not none and previous('int_balances_latest') is not none
+        is_incremental_run() and previous('int_balance_points') is not none and previous('int_balances_latest') is not none
     ) }}
 {%- endmacro %}
 
@@ -185,14 +185,14 @@
         network,
         from_block,
         to_block
-    from {{ ref('int_touched_balances') }}
+    from {{ ref('int_balances_to_recompute') }}
 {%- endmacro %}
 
 
 {# Whether a reading became the tenant's since the last build; by the reading's newest batch the scan skips others. #}
-{% macro is_newly_owed(observations) -%}
+{% macro is_newly_visible(observations) -%}
     {{ observations }}.batch_id > {{ transformed_batch() }}
-    and {{ observations }}.owed_batch_id > {{ transformed_batch() }}
+    and {{ observations }}.visible_since_batch_id > {{ transformed_batch() }}
 {%- endmacro %}
 
 
@@ -216,7 +216,7 @@
 {# The rows of a relation with network and block_number that the frontier may name. The caller still joins it. #}
 {% macro rows_ahead(relation) -%}
     {%- set ranges = frontier_ranges() -%}
-    {{ rows_within(relation, stretches_of(ranges)) if keeps_rows() else relation }}
+    {{ rows_within(relation, stretches_of(ranges)) if is_incremental_model() else relation }}
 {%- endmacro %}
 
 
@@ -257,9 +257,9 @@
     and touched pairs from where they are computed again. `pair` matches a written row of the same range with a touched pair.
 #}
 {% macro delete_from_frontier(pair=is_touched_pair()) -%}
-    {%- set touched = ref('int_touched_balances') -%}
+    {%- set touched = ref('int_balances_to_recompute') -%}
     {{ delete_whole_ranges() }}
-    {%- if keeps_rows() -%}
+    {%- if is_incremental_model() -%}
     {%- for network, from_block, to_block in stretches_of(touched_ranges()) %}
         delete from {{ this }} as written
         using {{ touched }} as touched
@@ -278,14 +278,14 @@
 {# Deletes ranges that are no more or are computed from their beginning; everything, where no build came to its end. #}
 {% macro delete_whole_ranges() -%}
     {%- set frontier = ref('int_frontier') -%}
-    {%- if keeps_rows() -%}
+    {%- if is_incremental_model() -%}
         delete from {{ this }} as written
         using {{ frontier }} as frontier
         where
             written.subject_key = frontier.subject_key
             and written.range_from_block = frontier.range_from_block
             and frontier.from_block = -1;
-    {%- elif appends() -%}
+    {%- elif is_appended() -%}
         delete from {{ this }};
     {%- endif -%}
 {%- endmacro %}
@@ -293,9 +293,9 @@
 
 {# The same for a model with one row per pair and its key, all of which is written again. #}
 {% macro delete_touched_pairs() -%}
-    {%- set touched_balances = ref('int_touched_balances') -%}
+    {%- set touched_balances = ref('int_balances_to_recompute') -%}
     {{ delete_whole_ranges() }}
-    {%- if keeps_rows() -%}
+    {%- if is_incremental_model() -%}
         delete from {{ this }} as written
         using {{ touched_balances }} as touched
         where
@@ -338,16 +338,16 @@
     all ranges.
 #}
 {% macro delete_touched_holders() -%}
-    {%- if keeps_rows() -%}
+    {%- if is_incremental_model() -%}
         delete from {{ this }} as written
         using ({{ restarted_subjects() }}) as restarted
         where written.subject_key = restarted.subject_key;
         delete from {{ this }} as written
-        using (select distinct subject_key, holder_address from {{ ref('int_touched_balances') }}) as touched
+        using (select distinct subject_key, holder_address from {{ ref('int_balances_to_recompute') }}) as touched
         where
             written.subject_key = touched.subject_key
             and written.holder_address = touched.holder_address;
-    {%- elif appends() -%}
+    {%- elif is_appended() -%}
         delete from {{ this }};
     {%- endif -%}
 {%- endmacro %}
@@ -387,7 +387,7 @@
 {# Deletes rows of subjects that are no longer configured. #}
 {% macro delete_removed_subjects() -%}
     {%- set subjects = ref('stg_control__subjects') -%}
-    {%- if appends() -%}
+    {%- if is_appended() -%}
         delete from {{ this }}
         where subject_key not in (select subject_key from {{ subjects }});
     {%- endif -%}
@@ -398,7 +398,7 @@
 {% macro delete_ahead() -%}
     {%- set frontier = ref('int_frontier') -%}
     {%- set ranges = frontier_ranges() -%}
-    {%- if keeps_rows() -%}
+    {%- if is_incremental_model() -%}
         {{ delete_removed_subjects() }}
     {%- for network, from_block, to_block in stretches_of(ranges) %}
         delete from {{ this }} as written
@@ -407,7 +407,7 @@
             {{ is_ahead('written') }}
             and written.block_number between {{ from_block }} and {{ to_block }};
     {%- endfor -%}
-    {%- elif appends() -%}
+    {%- elif is_appended() -%}
         delete from {{ this }};
     {%- endif -%}
 {%- endmacro %}
@@ -415,8 +415,8 @@
 
 {# Deletes activities that follow from readings of touched pairs; `pair` matches a written row with a touched pair. #}
 {% macro delete_touched_adjustments(pair) -%}
-    {%- set touched = ref('int_touched_balances') -%}
-    {%- if keeps_rows() -%}
+    {%- set touched = ref('int_balances_to_recompute') -%}
+    {%- if is_incremental_model() -%}
     {%- for network, from_block, to_block in stretches_of(touched_ranges()) %}
         delete from {{ this }} as written
         using {{ touched }} as touched
@@ -437,7 +437,7 @@
 {# Says of activities that became final that they are. #}
 {% macro finalize_activities() -%}
     {%- set heads = ref('stg_pipeline__visible_heads') -%}
-    {%- if keeps_rows() -%}
+    {%- if is_incremental_model() -%}
         update {{ this }} as written
         set status = 'Finalized'
         from {{ heads }} as heads
@@ -454,17 +454,17 @@
     the batch the scan skips what earlier builds wrote.
 #}
 {% macro written_points() -%}
-    {%- if keeps_rows() -%}
+    {%- if is_incremental_model() -%}
     select
         points.*,
         touched.token_address,
         touched.holder_address
     from {{ ref('int_balance_points') }} as points
-    inner join {{ ref('int_touched_balances') }} as touched
+    inner join {{ ref('int_balances_to_recompute') }} as touched
         on
             {{ is_same_row('points', 'touched') }}
             and points.block_number >= touched.from_block
-    where points.since_batch_id = (select max(since_batch_id) from {{ ref('int_touched_balances') }})
+    where points.since_batch_id = (select max(since_batch_id) from {{ ref('int_balances_to_recompute') }})
     {%- else -%}
     select points.* from {{ named(ref('int_balance_points')) }} as points
     {%- endif -%}
@@ -520,7 +520,7 @@
 
 {# Subjects whose current state (cap table, positions) is written anew; a query. #}
 {% macro changed_subjects() -%}
-    select subject_key from {{ ref('int_touched_balances') }}
+    select subject_key from {{ ref('int_balances_to_recompute') }}
     union distinct
     select subject_key from {{ ref('int_frontier') }}
     where from_block = -1
@@ -531,12 +531,12 @@
 {% macro delete_changed_subjects() -%}
     {%- set subjects = ref('stg_control__subjects') -%}
     {%- set changed = changed_subjects() -%}
-    {%- if keeps_rows() -%}
+    {%- if is_incremental_model() -%}
         delete from {{ this }}
         where
             subject_key in ({{ changed }})
             or subject_key not in (select subject_key from {{ subjects }})
-    {%- elif appends() -%}
+    {%- elif is_appended() -%}
         delete from {{ this }}
     {%- endif -%}
 {%- endmacro %}
@@ -545,7 +545,7 @@
 {# A wallet's rows name the tenant's own token of the contract; which one that is may change at any time. #}
 {% macro relink_tokens() -%}
     {%- set listed_tokens = ref('int_wallet_tokens_listed') -%}
-    {%- if appends() -%}
+    {%- if is_appended() -%}
         update {{ this }} as written
         set token_id = linked.token_id
         from (
@@ -571,7 +571,7 @@
 {% macro delete_orphaned_blocks() -%}
     {%- set reorganisations = ref('stg_pipeline__reorganisations') -%}
     {%- set blocks = ref('stg_chain__blocks') -%}
-    {%- if appends() -%}
+    {%- if is_appended() -%}
         delete from {{ this }} as written
         using (
             select

@@ -320,7 +320,7 @@
 {# Deletes rows of pairs that are no longer configured. #}
 {% macro delete_removed_pairs() -%}
     {%- set pairs = ref('stg_prices__pairs') -%}
-    {%- if appends() -%}
+    {%- if is_appended() -%}
         delete from {{ this }}
         where pair_key not in (select pair_key from {{ pairs }})
     {%- endif -%}
@@ -343,7 +343,7 @@
 {% macro delete_other_source_prices() -%}
     {%- set changeable = changeable_source_prices(this) -%}
     {%- set judged = judged_prices() -%}
-    {%- if appends() -%}
+    {%- if is_appended() -%}
         delete from {{ this }} as written
         using (
             {{ changeable }}
@@ -382,7 +382,7 @@
 {% macro delete_other_steps() -%}
     {%- set changeable = changeable_steps(this) -%}
     {%- set steps = ref('int_price_steps') -%}
-    {%- if appends() -%}
+    {%- if is_appended() -%}
         delete from {{ this }} as written
         using (
             ({{ changeable }})

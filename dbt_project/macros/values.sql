@@ -79,7 +79,7 @@
 {# Deletes values at moments at which price or link are otherwise than the values were computed with. #}
 {% macro delete_changed_values(has_tokens=false) -%}
     {%- set changed_values = ref('int_changed_values') -%}
-    {%- if appends() -%}
+    {%- if is_appended() -%}
         delete from {{ this }} as written
         using {{ changed_values }} as changed
         where
@@ -96,7 +96,7 @@
 
 {# Joins activities that follow from readings of the touched pairs; `pair` matches an activity with a touched pair. #}
 {% macro semi_join_touched_adjustments(pair) -%}
-    semi join {{ ref('int_touched_balances') }} as touched
+    semi join {{ ref('int_balances_to_recompute') }} as touched
         on
             activities.subject_key = touched.subject_key
             and {{ pair }}
@@ -107,10 +107,10 @@
 
 {# Deletes values of activities that followed from readings and are no more, or are written anew. #}
 {% macro delete_touched_values(activities, pair) -%}
-    {%- set touched_balances = ref('int_touched_balances') -%}
+    {%- set touched_balances = ref('int_balances_to_recompute') -%}
     {%- set touched_adjustments = semi_join_touched_adjustments(pair) -%}
     {%- set relation = ref(activities) -%}
-    {%- if appends() -%}
+    {%- if is_appended() -%}
         delete from {{ this }}
         where
             transaction_index = -1
@@ -143,7 +143,7 @@
         {%- endfor %}
         from {{ ref(activities) }} as activities
     {%- endset -%}
-    {%- if keeps_rows() -%}
+    {%- if is_incremental_model() -%}
     {{ selected }}
     semi join {{ ref('int_frontier') }} as frontier
         on {{ is_ahead('activities') }}
@@ -296,7 +296,7 @@ order by subject_key, block_number, transaction_index, log_index{{ ', trace_inde
 #}
 {% macro delete_changed_days() -%}
     {%- set value_days = ref('int_value_days') -%}
-    {%- if appends() and has_days_not_due(this) -%}
+    {%- if is_appended() and has_days_not_due(this) -%}
         delete from {{ this }} as written
         where not exists (
             select 1 from {{ value_days }} as days
@@ -306,7 +306,7 @@ order by subject_key, block_number, transaction_index, log_index{{ ', trace_inde
                 and written.day between days.first_day and days.last_day
                 and not days.is_changed
         )
-    {%- elif appends() -%}
+    {%- elif is_appended() -%}
         delete from {{ this }} as written
         using {{ value_days }} as days
         where

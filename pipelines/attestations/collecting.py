@@ -43,8 +43,8 @@ from pipelines.extract.errors import BudgetSpent, CallRefused, ExtractError, Sta
 from pipelines.extract.families import open_node
 from pipelines.extract.family import PAST_BALANCES, Header, Node
 from pipelines.extract.headers import header_of
-from pipelines.raw.spending import read_budget
-from pipelines.rows import Purpose, Spending
+from pipelines.raw.usage import read_budget
+from pipelines.rows import UsageRecord, WorkClass
 
 # Balances that are read and stored together.
 _PART = 2_000
@@ -186,7 +186,7 @@ class _Slice:
                 self.final_number,
                 self.batch_id,
                 self.report,
-                Purpose.ATTESTATION,
+                WorkClass.ATTESTATION,
             )
             has_archive = PAST_BALANCES in capabilities
             for request in requests:
@@ -194,7 +194,7 @@ class _Slice:
                     self._resolve(collector, head, request, has_archive=has_archive)
             if has_archive:
                 self._begin_periods(collector, head, periods)
-            record_others(self.connection, self.node, Purpose.ATTESTATION)
+            record_others(self.connection, self.node, WorkClass.ATTESTATION)
             for attestation in open_attestations(self.connection, self.network):
                 if self._stops():
                     break
@@ -207,7 +207,7 @@ class _Slice:
             if isinstance(error, BudgetSpent):
                 mark_over_budget(self.connection, self.network, error.told_of(None, None))
         finally:
-            record_others(self.connection, self.node, Purpose.ATTESTATION)
+            record_others(self.connection, self.node, WorkClass.ATTESTATION)
             self._on_progress()
 
     def _stops(self) -> bool:
@@ -330,6 +330,6 @@ class _Slice:
         store_part(self.connection, self.network, attestation, openings, balances, differences, spending, self.batch_id)
         self.report.count("balance_observations", balances.height)
 
-    def _spent(self, units: int, began: float) -> Spending:
+    def _spent(self, units: int, began: float) -> UsageRecord:
         milliseconds = round((time.monotonic() - began) * 1_000)
-        return Spending(Purpose.ATTESTATION, "balances", self.node.meter.take(), units, milliseconds)
+        return UsageRecord(WorkClass.ATTESTATION, "balances", self.node.meter.take(), units, milliseconds)

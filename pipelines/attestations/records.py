@@ -13,8 +13,8 @@ from pipelines.balances.readings import add_balance_observations, add_supply_obs
 from pipelines.due import next_due
 from pipelines.raw.builds import has_relation
 from pipelines.raw.database import named, sql, transaction
-from pipelines.raw.spending import read_budget, record_spending
-from pipelines.rows import Spending
+from pipelines.raw.usage import read_budget, record_usage
+from pipelines.rows import UsageRecord
 
 _OPEN = ("Pending", "Running")
 # What the node refused is tried again after 1, 2, 4, ... of these, where nobody asks for it.
@@ -343,7 +343,7 @@ def store_part(
     openings: pl.DataFrame | None,
     balances: pl.DataFrame,
     difference_count: int,
-    spending: Spending,
+    spending: UsageRecord,
     batch_id: int,
 ) -> None:
     """Store a part of an attestation's balances, what they say, and what they took, in one transaction.
@@ -365,7 +365,7 @@ def store_part(
             """,
             [balances.height, difference_count, attestation.subject_key, attestation.number],
         )
-        record_spending(connection, network, spending)
+        record_usage(connection, network, spending)
 
 
 def has_supply(connection: duckdb.DuckDBPyConnection, network: str, attestation: Attestation) -> bool:
@@ -386,7 +386,7 @@ def finish_attestation(
     network: str,
     attestation: Attestation,
     supply: pl.DataFrame | None,
-    spending: Spending,
+    spending: UsageRecord,
     batch_id: int,
 ) -> None:
     """Store the supply, where it was read, and the record of what `list_balances` listed, with what was read since."""
@@ -413,7 +413,7 @@ def finish_attestation(
             "insert into raw.changes values (?, ?, ?, ?, 'Observation')",
             [batch_id, attestation.subject_key, attestation.block_number, attestation.block_number],
         )
-        record_spending(connection, network, spending)
+        record_usage(connection, network, spending)
 
 
 def note_attestation_error(

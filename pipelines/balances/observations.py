@@ -58,7 +58,7 @@ _MOST_SECOND_READINGS = 1_000
 _COMPARED = frozenset({"Check", "Sample"})
 
 
-class Reading(NamedTuple):
+class ReadingCounts(NamedTuple):
     """How many balances and supplies were read and written, and how many the node no longer has the state for."""
 
     contracts: int
@@ -331,7 +331,7 @@ class _Observer:
         self.collector.store_headers(int(str(number)) for (number,) in self._rows("edges"))
 
 
-def observe(collector: Collector, head: Header) -> Reading:
+def observe(collector: Collector, head: Header) -> ReadingCounts:
     """Read what this cycle owes.
 
     Everything since the network's last complete observation is owed: a cycle that failed half-way is made up for.
@@ -353,7 +353,7 @@ def observe(collector: Collector, head: Header) -> Reading:
     observer.narrow()
     observer.store_edges()
     record_observed(collector.connection, collector.network, collector.batch_id)
-    return Reading(observer.contracts, observer.balances, observer.supplies, observer.unavailable)
+    return ReadingCounts(observer.contracts, observer.balances, observer.supplies, observer.unavailable)
 
 
 def _names(tenants: object) -> list[str]:

@@ -25,16 +25,13 @@ from pipelines.ranges import BlockRange
 from pipelines.raw.builds import has_relation
 from pipelines.raw.database import named, transaction
 from pipelines.raw.frames import registered
-from pipelines.raw.spending import read_budget
-from pipelines.rows import Purpose
+from pipelines.raw.usage import read_budget
+from pipelines.rows import WorkClass
 
 # Transactions and balances that are read for one remainder at most.
 _MOST_READINGS = 10_000
 # Transactions that one cycle goes through at most: live tracking does not wait for the rest.
 _MOST_TRANSACTIONS = 1_000
-
-
-_VIEW = "requests__searches"
 
 
 class Search(NamedTuple):
@@ -79,14 +76,14 @@ def search_holders(collector: Collector, head: Header) -> int:
     searches = open_searches(connection, collector.network)
     if not searches or read_budget(connection, collector.network).waits_until is not None:
         return 0
-    record_others(connection, node, Purpose.LIVE)
+    record_others(connection, node, WorkClass.LIVE)
     try:
         return _search(collector, head, searches)
     except ExtractError as error:
         collector.note(error, f"search for holders: {error}")
         return 0
     finally:
-        record_others(connection, node, Purpose.SEARCH)
+        record_others(connection, node, WorkClass.SEARCH)
 
 
 def _search(collector: Collector, head: Header, searches: Sequence[Search]) -> int:
@@ -177,7 +174,7 @@ def begin_searches(connection: duckdb.DuckDBPyConnection, network: str, batch_id
     To be called before the cycle's readings are recorded as made: nothing is compared where no build came after those
     of the cycle before.
     """
-    if not has_relation(connection, _VIEW):
+    if not has_relation(connection, "requests__searches"):
         return
     built = connection.execute(
         """
@@ -190,9 +187,9 @@ def begin_searches(connection: duckdb.DuckDBPyConnection, network: str, batch_id
     parameters = {"network": network}
     with transaction(connection):
         connection.execute(
-            f"""
+            """
             create or replace temp table remainders as
-            select subject_key, remainder_raw from requests.{_VIEW} where network = $network
+            select subject_key, remainder_raw from requests.requests__searches where network = $network
             """,
             parameters,
         )

@@ -10,8 +10,8 @@ from pipelines.chain.coverage import Watched, record_coverage, tracked_kind
 from pipelines.ranges import BlockRange
 from pipelines.raw.database import transaction
 from pipelines.raw.frames import registered
-from pipelines.raw.spending import record_spending
-from pipelines.rows import Kind, Segment, Spending
+from pipelines.raw.usage import record_usage
+from pipelines.rows import Kind, Segment, UsageRecord
 from pipelines.tables.families import ROW_TABLES
 from pipelines.tables.table import RowTable
 
@@ -337,7 +337,7 @@ def store_segment(
     rows: Mapping[str, pl.DataFrame],
     provider: str,
     batch_id: int,
-    spending: Spending | None = None,
+    spending: UsageRecord | None = None,
 ) -> None:
     """Add rows of the segment's addresses in its range, with coverage and what they took, in one transaction.
 
@@ -372,7 +372,7 @@ def store_segment(
         subjects = {Watched(segment.kind, address): count for address, count in counts.items()}
         record_coverage(connection, network, subjects, segment.covered, provider, batch_id)
         if spending is not None:
-            record_spending(connection, network, spending)
+            record_usage(connection, network, spending)
 
 
 def _counted(rows: pl.DataFrame, columns: Sequence[str]) -> list[tuple[str | None, int]]:

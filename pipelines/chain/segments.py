@@ -14,8 +14,8 @@ from pipelines.chain.times import store_headers
 from pipelines.extract.errors import ExtractError
 from pipelines.extract.family import Node, Part
 from pipelines.ranges import BlockRange
-from pipelines.raw.spending import record_spending
-from pipelines.rows import Purpose, Segment, Spending
+from pipelines.raw.usage import record_usage
+from pipelines.rows import Segment, UsageRecord, WorkClass
 
 _LOG = logging.getLogger(__name__)
 
@@ -46,9 +46,9 @@ def log_words(error: ExtractError) -> None:
         _LOG.warning("%s", error.for_the_log())
 
 
-def record_others(connection: duckdb.DuckDBPyConnection, node: Node, purpose: Purpose) -> None:
+def record_others(connection: duckdb.DuckDBPyConnection, node: Node, purpose: WorkClass) -> None:
     """Record what a node was asked since, beside the parts that were written."""
-    record_spending(connection, node.network.name, Spending(purpose, "other", node.meter.take()))
+    record_usage(connection, node.network.name, UsageRecord(purpose, "other", node.meter.take()))
 
 
 @dataclass
@@ -67,7 +67,7 @@ class Collector:
     final_number: int
     batch_id: int
     report: NetworkReport
-    purpose: Purpose = Purpose.LIVE
+    purpose: WorkClass = WorkClass.LIVE
 
     @property
     def network(self) -> str:
@@ -110,13 +110,13 @@ class Collector:
         self.store_headers([*numbers, part.covered.last])
         written = segment._replace(covered=part.covered)
         milliseconds = round((time.monotonic() - began) * 1_000)
-        spending = Spending(
+        spending = UsageRecord(
             self.purpose, segment.kind, self.node.meter.take(), part.covered.last - part.covered.first + 1, milliseconds
         )
         try:
             store_segment(self.connection, self.network, written, part.rows, provider, self.batch_id, spending)
         except HashMismatchError:
-            record_spending(self.connection, self.network, spending)
+            record_usage(self.connection, self.network, spending)
             raise
 
     def store_headers(self, numbers: Iterable[int]) -> None:

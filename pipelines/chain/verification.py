@@ -39,8 +39,8 @@ from pipelines.extract.errors import ExtractError, MalformedAnswer, NotProvable
 from pipelines.extract.family import PROVABLE, Node
 from pipelines.ranges import FIRST_BLOCK, BlockRange, difference, intersection, merged
 from pipelines.raw.database import transaction
-from pipelines.raw.spending import read_budget
-from pipelines.rows import Purpose, Segment
+from pipelines.raw.usage import read_budget
+from pipelines.rows import Segment, WorkClass
 from pipelines.tables.families import ROW_TABLES
 
 # Ranges that one cycle verifies at most, each of at most so many blocks: live tracking does not wait for the rest.
@@ -103,12 +103,12 @@ def verify(collector: Collector) -> None:
                 if read_budget(connection, network).waits_until is not None:
                     return
                 verifier.verify(piece)
-                record_others(connection, second, Purpose.SECOND_READING)
+                record_others(connection, second, WorkClass.SECOND_READING)
         except ExtractError as error:
             collector.note(error, f"second reading: {error}")
         finally:
-            record_others(connection, second, Purpose.SECOND_READING)
-            record_others(connection, collector.node, Purpose.SECOND_READING)
+            record_others(connection, second, WorkClass.SECOND_READING)
+            record_others(connection, collector.node, WorkClass.SECOND_READING)
 
 
 def _owed(collector: Collector) -> list[_Piece]:

@@ -10,7 +10,7 @@ from pipelines.attestations.records import has_open_attestations
 from pipelines.chain.checks import check_batch
 from pipelines.defs.keys import HISTORY, HISTORY_LAST, SNAPSHOT
 from pipelines.defs.resources import Warehouse
-from pipelines.defs.slot import Slot, Throttle
+from pipelines.defs.time_budget import HistoryTimeBudget, Throttle
 from pipelines.deliver.operations import report_attestations, report_requests
 from pipelines.extract.budget import Budget
 from pipelines.history.collecting import collect_history
@@ -49,9 +49,9 @@ def history_asset(networks: list[str]) -> dg.AssetsDefinition:
                     return Budget(settings.network_seconds, settings.network_answer_mb)
 
                 reports = []
-                slot = Slot(connection, store, batch_before, settings.cycle_seconds)
+                slot = HistoryTimeBudget(connection, store, batch_before, settings.cycle_seconds)
                 if has_attestations:
-                    first = Slot(connection, store, batch_before, settings.cycle_seconds)
+                    first = HistoryTimeBudget(connection, store, batch_before, settings.cycle_seconds)
                     if has_history:
                         first.halve()
                     reports += collect_attestations(

@@ -12,7 +12,7 @@ from control.store import ControlStore, open_store
 from pipelines.chain.states import record_failure
 from pipelines.defs.keys import DISCOVERIES, DISCOVERIES_LAST, MARKET_PRICES, MARKETS, SNAPSHOT
 from pipelines.defs.resources import Warehouse
-from pipelines.defs.slot import Slot, Throttle
+from pipelines.defs.time_budget import HistoryTimeBudget, Throttle
 from pipelines.deliver.operations import cancelled_discoveries, report_discoveries
 from pipelines.history.requests import has_open_history
 from pipelines.prices.asking import opener
@@ -126,7 +126,7 @@ def _read(
     connection: duckdb.DuckDBPyConnection, store: ControlStore, settings: Settings, cycle_batch: int, batch_id: int
 ) -> DiscoveryReport:
     """Read discoveries until the next cycle is due, without those that tenants cancel meanwhile."""
-    slot = Slot(connection, store, cycle_batch, settings.cycle_seconds)
+    slot = HistoryTimeBudget(connection, store, cycle_batch, settings.cycle_seconds)
     if has_open_history(connection):
         slot.halve()
     throttle = Throttle()

@@ -13,7 +13,7 @@ from pipelines.history.requests import waits_until
 from pipelines.prices.discovery_store import has_unfinished_discoveries
 from pipelines.raw.builds import is_behind, was_read_to_end
 from pipelines.raw.database import sql
-from pipelines.raw.spending import read_budget
+from pipelines.raw.usage import read_budget
 
 
 class Collected(msgspec.Struct, frozen=True):

@@ -2,7 +2,7 @@
 
 import threading
 
-from pipelines.rows import Spent
+from pipelines.rows import RpcUsage
 
 
 class Meter:
@@ -23,9 +23,9 @@ class Meter:
         with self._lock:
             self._answer_bytes += answer_bytes
 
-    def take(self) -> Spent:
+    def take(self) -> RpcUsage:
         """What was counted since this was asked last."""
         with self._lock:
-            spent = Spent(self._requests, self._answer_bytes)
+            spent = RpcUsage(self._requests, self._answer_bytes)
             self._requests = self._answer_bytes = 0
         return spent

@@ -49,8 +49,8 @@ from pipelines.history.requests import (
     resolve_request,
 )
 from pipelines.ranges import FIRST_BLOCK, BlockRange
-from pipelines.raw.spending import read_budget
-from pipelines.rows import Purpose, Segment
+from pipelines.raw.usage import read_budget
+from pipelines.rows import Segment, WorkClass
 
 # The node as a whole: nobody's request gets on.
 _OUTAGES = (NodeUnreachable, RateLimited, BudgetSpent)
@@ -82,7 +82,7 @@ class _Work:
         for _, collecting in self.missing:
             collecting.close()
         self.missing.clear()
-        record_others(self.collector.connection, self.collector.node, Purpose.HISTORY)
+        record_others(self.collector.connection, self.collector.node, WorkClass.HISTORY)
 
 
 def collect_history(
@@ -167,7 +167,7 @@ def _begin(
                     # It waits for the next slice; the others go on.
                     _note(connection, report, error, batch_id)
                     note_unresolved(connection, request, network, str(error))
-                record_others(connection, node, Purpose.HISTORY)
+                record_others(connection, node, WorkClass.HISTORY)
     except ExtractError as error:
         _note(connection, report, error, batch_id)
         # Which block was asked for may be one request's alone.
@@ -176,8 +176,8 @@ def _begin(
             mark_over_budget(connection, network, error.told_of(None, None))
         return None
     finally:
-        record_others(connection, node, Purpose.HISTORY)
-    collector = Collector(connection, node, capabilities, final_number, batch_id, report, Purpose.HISTORY)
+        record_others(connection, node, WorkClass.HISTORY)
+    collector = Collector(connection, node, capabilities, final_number, batch_id, report, WorkClass.HISTORY)
     missing = missing_segments(connection, network, head_number, is_live=False)
     return _Work(collector, deque((segment, collector.collect(segment)) for segment in missing), budget)
 
@@ -198,10 +198,10 @@ def _advance(connection: duckdb.DuckDBPyConnection, work: _Work) -> None:
     except (ChainReorganised, HashMismatchError) as error:
         # The next cycle repairs the tail first.
         note_errors(connection, _told(connection, name, segment, error, error.block_number, None))
-        record_others(connection, work.collector.node, Purpose.HISTORY)
+        record_others(connection, work.collector.node, WorkClass.HISTORY)
         return
     except ExtractError as error:
-        record_others(connection, work.collector.node, Purpose.HISTORY)
+        record_others(connection, work.collector.node, WorkClass.HISTORY)
         _note(connection, work.collector.report, error, batch_id)
         told = _told(connection, name, segment, error, error.from_block, error.to_block)
         if isinstance(error, _REFUSALS):

@@ -14,7 +14,7 @@ from pipelines.attestations.records import attestations_wait
 from pipelines.chain.coverage import tracked_kind
 from pipelines.ranges import BlockRange
 from pipelines.raw.database import sql, transaction
-from pipelines.raw.spending import Budget, read_budget
+from pipelines.raw.usage import Budget, read_budget
 from pipelines.rows import Kind
 
 _OPEN = ("Pending", "Running")

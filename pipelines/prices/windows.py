@@ -14,7 +14,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
-class Segment(NamedTuple):
+class WindowSegment(NamedTuple):
     """Neighbouring windows that are read in the same steps: everything effective after start and until end."""
 
     start: datetime
@@ -31,7 +31,7 @@ class Price(Protocol):
     def price(self) -> Decimal: ...
 
 
-def plan(windows: Sequence[Window], granularities: Sequence[str]) -> list[Segment]:
+def plan(windows: Sequence[Window], granularities: Sequence[str]) -> list[WindowSegment]:
     """Return in which steps the windows are read.
 
     The coarsest step whose multiples all bounds are gives each window's last price exactly, with the fewest prices to
@@ -43,13 +43,13 @@ def plan(windows: Sequence[Window], granularities: Sequence[str]) -> list[Segmen
         granularities: the source's, finest first.
     """
     parts = [windows[:-1], windows[-1:]] if windows[-1].is_partial and len(windows) > 1 else [windows]
-    segments: list[Segment] = []
+    segments: list[WindowSegment] = []
     for part in parts:
         granularity = _coarsest(part, granularities)
         if segments and segments[-1].granularity == granularity:
             segments[-1] = segments[-1]._replace(end=part[-1].end)
         else:
-            segments.append(Segment(part[0].start, part[-1].end, granularity))
+            segments.append(WindowSegment(part[0].start, part[-1].end, granularity))
     return segments
 
 

@@ -14,7 +14,6 @@ from pipelines.raw.builds import has_relation, is_behind
 from pipelines.raw.database import sql, transaction
 
 _KEPT = timedelta(days=1)
-_HELD = "int_views_transformed"
 _NOTHING_HELD = "(select null::bigint, null::boolean, null::bigint, null::bigint where false)"
 
 
@@ -97,7 +96,7 @@ def advance(
 
 
 def _moving(connection: duckdb.DuckDBPyConnection, as_of_seconds: int, now: datetime) -> list[tuple[Any, ...]]:
-    held = f"intermediate.{_HELD}" if has_relation(connection, _HELD) else _NOTHING_HELD
+    held = "intermediate.int_views_transformed" if has_relation(connection, "int_views_transformed") else _NOTHING_HELD
     text = sql("moving_tenants").replace("$held", held)
     built = connection.execute("select coalesce(max(batch_id), -1) from raw.transforms").fetchone()
     assert built is not None

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from control.errors import ControlError
 from control.settings import Settings, load_settings
 from pipelines.defs.decide import Cycle
-from pipelines.worker.fit import UnfitToForkError, check_fit_to_fork
+from pipelines.worker.fork_safety import ForkUnsafeError, assert_fork_safe
 
 if TYPE_CHECKING:
     import dagster as dg
@@ -53,7 +53,7 @@ def warm_up() -> None:
 
     try:
         _load(load_settings())
-    except (ControlError, DbtError, UnfitToForkError) as error:
+    except (ControlError, DbtError, ForkUnsafeError) as error:
         _trouble = str(error)
     except Exception as error:  # noqa: BLE001 - the worker tells it, whatever it was
         _LOG.exception("a rehearsal of a cycle failed")
@@ -80,11 +80,11 @@ def _load(settings: Settings) -> None:
         dg.op(name="nothing")(lambda: None)()
 
     nothing.execute_in_process()
-    _rehearse(settings)
+    _warm_up(settings)
     copy_project(settings)
     duckdb.default_connection().close()
     gc.collect()
-    check_fit_to_fork()
+    assert_fork_safe()
     # Forks share all that does not change.
     gc.freeze()
 
@@ -97,7 +97,7 @@ def _instance() -> "dg.DagsterInstance":
     return dg.DagsterInstance.get()
 
 
-def _rehearse(settings: Settings) -> None:
+def _warm_up(settings: Settings) -> None:
     """Build over an empty warehouse, so that every macro of dbt is compiled."""
     from pipelines.defs.dbt import AUDIT, CYCLE_ARGUMENTS
     from pipelines.defs.project import run_dbt

@@ -24,7 +24,7 @@ from pipelines.extract.family import PAST_BALANCES
 from pipelines.ranges import BlockRange
 from pipelines.raw.builds import finish_batch, record_transform
 from pipelines.raw.database import open_warehouse, transaction
-from pipelines.rows import Purpose, Segment, Spending, Spent
+from pipelines.rows import RpcUsage, Segment, UsageRecord, WorkClass
 from pipelines.tenants.configuration import open_batch, replace_control
 
 NETWORK = "local"
@@ -238,7 +238,7 @@ def attest_past(path: Path, base: int) -> None:
         begin_period(connection, NETWORK, subject_key, block, block_hash, _STARTED.replace(tzinfo=None))
         attestation = Attestation(subject_key, 1, "token", tenant_id, address, block, block_hash)
         list_balances(connection, attestation)
-        spending = Spending(Purpose.ATTESTATION, "balances", Spent(0, 0))
+        spending = UsageRecord(WorkClass.ATTESTATION, "balances", RpcUsage(0, 0))
         finish_attestation(connection, NETWORK, attestation, None, spending, batch_id)
         finish_batch(connection, batch_id)
 

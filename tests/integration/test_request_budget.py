@@ -73,7 +73,7 @@ def proxy(chain: Chain) -> Iterator[FaultProxy]:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     found = Clock()
-    monkeypatch.setattr("pipelines.raw.spending.stored_now", lambda: found.now.replace(tzinfo=None))
+    monkeypatch.setattr("pipelines.raw.usage.stored_now", lambda: found.now.replace(tzinfo=None))
     return found
 
 

@@ -420,7 +420,7 @@ def touched(stores: Stores, first: int) -> set[str]:
     with open_warehouse(stores.warehouse) as connection:
         rows = connection.execute(
             """
-            select holder_address from intermediate.int_touched_balances
+            select holder_address from intermediate.int_balances_to_recompute
             where subject_key = 1 and range_from_block = ?
             """,
             [first],

@@ -258,5 +258,5 @@ def test_rehearsal_leaves_nothing_behind(settings: Settings, monkeypatch: pytest
 
     monkeypatch.setattr(project, "run_dbt", run_dbt)
     with pytest.raises(_Enough):
-        cycles._rehearse(settings)
+        cycles._warm_up(settings)
     assert list(settings.data_dir.iterdir()) == []

@@ -7,7 +7,7 @@
     {%- set target_relation = this.incorporate(type='table') -%}
     {{ run_hooks(pre_hooks, inside_transaction=True) }}
     {% call statement('main') -%}
-        {%- if appends() -%}
+        {%- if is_appended() -%}
             {%- if config.get('contract').enforced -%}
                 {{ get_assert_columns_equivalent(sql) }}
             {%- endif -%}
@@ -24,7 +24,7 @@
 
 
 {# Whether the model's table is there and this build appends to it: dbt's is_incremental, which knows dbt's materialization alone. #}
-{% macro appends() -%}
+{% macro is_appended() -%}
     {%- if not execute or model.config.materialized != 'appended_table' or should_full_refresh() -%}
         {{ return(false) }}
     {%- endif -%}
@@ -39,12 +39,12 @@
 #}
 {% macro insert_in_parts(relation, query) -%}
     {%- set meta = model.config.meta -%}
-    {%- if keeps_rows() -%}
+    {%- if is_incremental_model() -%}
         {{ insert_by_name(relation, query) }}
-    {%- elif meta.get('in_stretches_of') is not none -%}
-        {{ insert_in_stretches(relation, query, ref(meta.get('in_stretches_of'))) }}
-    {%- elif meta.get('in_shares_of') is not none -%}
-        {{ insert_in_shares(relation, query, ref(meta.get('in_shares_of'))) }}
+    {%- elif meta.get('partition_by_blocks') is not none -%}
+        {{ insert_in_stretches(relation, query, ref(meta.get('partition_by_blocks'))) }}
+    {%- elif meta.get('partition_by_address') is not none -%}
+        {{ insert_in_shares(relation, query, ref(meta.get('partition_by_address'))) }}
     {%- else -%}
         {{ insert_by_name(relation, query) }}
     {%- endif -%}

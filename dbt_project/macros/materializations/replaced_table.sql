@@ -36,7 +36,7 @@
         create or replace table {{ relation }}
         {{ get_table_columns_and_constraints() }};
         {{ insert_in_parts(relation, query) }}
-    {%- elif model.config.meta.get('in_shares_of') is not none -%}
+    {%- elif model.config.meta.get('partition_by_address') is not none -%}
         create or replace table {{ relation }} as (
             select * from ({{ query }}) limit 0
         );

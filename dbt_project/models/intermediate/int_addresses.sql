@@ -25,7 +25,7 @@ sides as (
 observations as (
 
     select * from {{ ref('stg_chain__balance_observations') }}
-    {% if keeps_rows() -%}
+    {% if is_incremental_model() -%}
     where batch_id > {{ transformed_batch() }}
     {%- endif %}
 
@@ -63,7 +63,7 @@ seen as (
 )
 
 select
-    {% if appends() -%}
+    {% if is_appended() -%}
     (select max(latest.address_key) from {{ this }} as latest)
     {%- else -%}
     -1
@@ -73,6 +73,6 @@ select
     ) as address_key,
     seen.address
 from seen
-{% if appends() -%}
+{% if is_appended() -%}
 anti join {{ this }} as given on seen.address = given.address
 {%- endif %}

@@ -1,9 +1,9 @@
 {%- set known = previous('int_attestations') -%}
-{%- set is_carried = carries_on() and known is not none -%}
+{%- set is_carried = is_incremental_run() and known is not none -%}
 
 -- What was attested, and what superseded it. That is looked for where balances of the subject were computed again up to
 -- the block; of a pair that is new, where it has something there. What is superseded stays so.
--- depends_on: {{ ref('int_frontier') }}, {{ ref('int_touched_balances') }}, {{ ref('int_balance_points') }}
+-- depends_on: {{ ref('int_frontier') }}, {{ ref('int_balances_to_recompute') }}, {{ ref('int_balance_points') }}
 -- depends_on: {{ ref('stg_pipeline__transforms') }}
 with
 
@@ -64,7 +64,7 @@ changed as (
     select
         subject_key,
         from_block
-    from {{ ref('int_touched_balances') }}
+    from {{ ref('int_balances_to_recompute') }}
     where not is_quiet
 
 ),

@@ -1,7 +1,7 @@
 {{
     config(
         materialized='appended_table',
-        meta={'in_shares_of': 'stg_chain__movements'},
+        meta={'partition_by_address': 'stg_chain__movements'},
         pre_hook=["{{ delete_from_frontier(pair='written.balance_key = touched.balance_key') }}"],
     )
 }}
@@ -60,11 +60,11 @@ observations as (
 
 touched as (
 
-    select * from {{ ref('int_touched_balances') }}
+    select * from {{ ref('int_balances_to_recompute') }}
 
 ),
 
-{% if keeps_rows() -%}
+{% if is_incremental_model() -%}
 moved as (
 
     select * from {{ ref('int_redone_movements') }}

@@ -1,5 +1,5 @@
 {%- set latest = previous('int_balances_latest') -%}
-{%- set earlier_touched = previous('int_touched_balances') -%}
+{%- set earlier_touched = previous('int_balances_to_recompute') -%}
 
 -- Why balances are computed again, and from which block on. One row per reason.
 -- Moved: movements at or after the frontier. Unsettled: earlier rows at or after the frontier, which may be gone.
@@ -78,7 +78,7 @@ moved as (
 
 ),
 
-unsettled as (
+at_or_after_frontier as (
 
     select
         last_rows.range_from_block,
@@ -120,7 +120,7 @@ read as (
 
 select * from moved
 union all
-select * from unsettled
+select * from at_or_after_frontier
 union all
 select * from read
 {%- if earlier_touched is not none %}

@@ -6,7 +6,7 @@
 }}
 
 -- The newest balance of every pair in each covered range, with what is known about how well it was checked.
--- depends_on: {{ ref('int_touched_balances') }}, {{ ref('int_frontier') }}, {{ ref('stg_pipeline__transforms') }}
+-- depends_on: {{ ref('int_balances_to_recompute') }}, {{ ref('int_frontier') }}, {{ ref('stg_pipeline__transforms') }}
 with
 
 points as (
@@ -24,7 +24,7 @@ written as (
 -- Blocks before those that are computed again.
 carried as (
 
-    select * from {{ ref('int_touched_balances') }}
+    select * from {{ ref('int_balances_to_recompute') }}
     where is_carried
 
 ),

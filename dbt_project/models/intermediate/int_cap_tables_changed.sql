@@ -3,7 +3,7 @@
 
 -- Tokens with figures to compute again: a holder's balance or another input differs from the last complete build. The
 -- quantities of all holders are one text.
--- depends_on: {{ ref('int_touched_balances') }}, {{ ref('int_frontier') }}, {{ ref('int_covered_ranges') }}
+-- depends_on: {{ ref('int_balances_to_recompute') }}, {{ ref('int_frontier') }}, {{ ref('int_covered_ranges') }}
 with
 
 tokens as (
@@ -16,7 +16,7 @@ tokens as (
 
 changed as (
 
-    {% if carries_on() and figures is not none -%}
+    {% if is_incremental_run() and figures is not none -%}
     {{ changed_subjects() }}
     union distinct
     {{ restarted_subjects() }}

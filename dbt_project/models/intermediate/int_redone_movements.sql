@@ -2,7 +2,7 @@
 
 -- Movements of touched balances in the blocks that are computed again: before the frontier from the points, from the
 -- frontier on from the raw rows.
--- depends_on: {{ ref('int_touched_balances') }}, {{ ref('int_frontier') }}, {{ ref('int_addresses') }}
+-- depends_on: {{ ref('int_balances_to_recompute') }}, {{ ref('int_frontier') }}, {{ ref('int_addresses') }}
 -- depends_on: {{ ref('int_movements_split_to_legs') }}, {{ ref('stg_control__subjects') }}
 -- depends_on: {{ ref('stg_pipeline__transforms') }}
 {% if not keeps_balances() -%}
@@ -29,7 +29,7 @@ touched as (
         touched.balance_key,
         touched.from_block,
         coalesce(frontier.from_block, {{ last_block() }}) as frontier_block
-    from {{ ref('int_touched_balances') }} as touched
+    from {{ ref('int_balances_to_recompute') }} as touched
     left join frontier
         on
             touched.subject_key = frontier.subject_key

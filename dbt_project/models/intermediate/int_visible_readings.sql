@@ -49,7 +49,7 @@ of_tokens as (
         observations.quantity_raw,
         observations.purpose,
         observations.batch_id,
-        observations.visible_to[views.tenant_id] as owed_batch_id
+        observations.visible_to[views.tenant_id] as visible_since_batch_id
     from observations
     inner join views
         on
@@ -76,7 +76,7 @@ of_supplies as (
         supply_observations.total_supply_raw as quantity_raw,
         'Check' as purpose,
         supply_observations.batch_id,
-        supply_observations.visible_to[views.tenant_id] as owed_batch_id
+        supply_observations.visible_to[views.tenant_id] as visible_since_batch_id
     from supply_observations
     inner join views
         on
@@ -103,7 +103,7 @@ of_wallets as (
         observations.quantity_raw,
         observations.purpose,
         observations.batch_id,
-        observations.visible_to[views.tenant_id] as owed_batch_id
+        observations.visible_to[views.tenant_id] as visible_since_batch_id
     from observations
     inner join views
         on

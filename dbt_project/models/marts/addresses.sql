@@ -1,7 +1,7 @@
 {{
     config(
         materialized='appended_table',
-        meta={'in_shares_of': 'int_addresses'},
+        meta={'partition_by_address': 'int_addresses'},
     )
 }}
 
@@ -18,7 +18,7 @@ new_addresses as (
     where
         regexp_full_match(addresses.address, '0x[0-9a-f]{40}')
         and {{ is_in_share('addresses') }}
-        {% if appends() -%}
+        {% if is_appended() -%}
         and addresses.address_key > (select coalesce(max(shown.address_key), -1) from {{ this }} as shown)
         {%- endif %}
 

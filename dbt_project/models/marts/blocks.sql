@@ -23,7 +23,7 @@ added as (
         blocks.block_time,
         blocks.is_tail
     from blocks
-    {% if appends() %}
+    {% if is_appended() %}
     anti join {{ this }} as known
         on
             blocks.network = known.network

@@ -65,7 +65,7 @@ pairs as ( -- noqa: ST03
         greatest(min(touched.from_block), touched.range_from_block - 1) as from_block,
         max(touched.to_block) as to_block,
         'Reading' as reason
-    from {{ ref('int_touched_balances') }} as touched
+    from {{ ref('int_balances_to_recompute') }} as touched
     left join frontier
         on
             touched.subject_key = frontier.subject_key
@@ -123,7 +123,7 @@ shown as (
 
 select shown.*
 from shown
-{% if appends() -%}
+{% if is_appended() -%}
 anti join {{ this }} as written
     on
         shown.shown_until_version = written.shown_until_version

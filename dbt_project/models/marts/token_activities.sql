@@ -1,7 +1,7 @@
 {{
     config(
         materialized='appended_table',
-        meta={'in_stretches_of': 'stg_chain__movements'},
+        meta={'partition_by_blocks': 'stg_chain__movements'},
         pre_hook=[
             "{{ delete_ahead() }}",
             "{{ delete_touched_adjustments('touched.holder_address = coalesce(written.to_address, written.from_address)') }}",
@@ -10,7 +10,7 @@
     )
 }}
 
--- depends_on: {{ ref('int_touched_balances') }}, {{ ref('int_frontier') }}, {{ ref('stg_pipeline__transforms') }}
+-- depends_on: {{ ref('int_balances_to_recompute') }}, {{ ref('int_frontier') }}, {{ ref('stg_pipeline__transforms') }}
 with
 
 subjects as (
@@ -86,7 +86,7 @@ moved as (
             movements.network = covered_ranges.network
             and movements.asset = covered_ranges.address
             and movements.block_number between covered_ranges.from_block and covered_ranges.to_block
-    {%- if keeps_rows() %}
+    {%- if is_incremental_model() %}
     inner join {{ ref('int_frontier') }} as frontier
         on
             covered_ranges.subject_key = frontier.subject_key

@@ -7,7 +7,7 @@
 
 -- Columns that depend neither on other holders nor on the time of the query. The views token_holders and cap_tables add
 -- the reconciliation with the chain, and the ranks.
--- depends_on: {{ ref('int_touched_balances') }}, {{ ref('int_frontier') }}
+-- depends_on: {{ ref('int_balances_to_recompute') }}, {{ ref('int_frontier') }}
 with
 
 views as (
@@ -33,10 +33,10 @@ adjusted as (
 
 ),
 
-{% if keeps_rows() -%}
+{% if is_incremental_model() -%}
 touched as (
 
-    select balance_key from {{ ref('int_touched_balances') }}
+    select balance_key from {{ ref('int_balances_to_recompute') }}
 
 ),
 

@@ -10,7 +10,7 @@
     )
 }}
 
--- depends_on: {{ ref('int_touched_balances') }}, {{ ref('int_frontier') }}, {{ ref('stg_pipeline__transforms') }}
+-- depends_on: {{ ref('int_balances_to_recompute') }}, {{ ref('int_frontier') }}, {{ ref('stg_pipeline__transforms') }}
 with
 
 subjects as (
@@ -123,7 +123,7 @@ recent_movements as (
 
     select seen.*
     from seen
-    {% if keeps_rows() -%}
+    {% if is_incremental_model() -%}
     semi join {{ ref('int_frontier') }} as frontier
         on {{ is_ahead('seen') }}
     {% endif %}

@@ -8,10 +8,10 @@
     )
 }}
 
--- depends_on: {{ ref('int_touched_balances') }}, {{ ref('int_frontier') }}
+-- depends_on: {{ ref('int_balances_to_recompute') }}, {{ ref('int_frontier') }}
 with
 
-{% if keeps_rows() -%}
+{% if is_incremental_model() -%}
 changed as ( -- noqa: ST03
 
     {{ changed_subjects() }}
@@ -23,7 +23,7 @@ views as (
 
     select views.*
     from {{ ref('int_covered_ranges') }} as views
-    {% if keeps_rows() -%}
+    {% if is_incremental_model() -%}
     semi join changed on views.subject_key = changed.subject_key
     {% endif -%}
     where

@@ -25,7 +25,7 @@ from pipelines.extract.evm.endpoint import other_urls
 from pipelines.extract.evm.faults import is_revert
 from pipelines.extract.evm.rpc import Call, RpcClient
 from pipelines.extract.pacing import Pacer
-from pipelines.rows import Spent
+from pipelines.rows import RpcUsage
 from tests.chain.http_server import Reply
 from tests.chain.late_answers import LATE
 from tests.chain.scripted_node import (
@@ -468,7 +468,7 @@ def test_a_client_without_urls_is_refused() -> None:
 def test_every_sent_call_is_counted_despite_failures(make_client: MakeClient) -> None:
     with ScriptedNode(head=40) as node:
         client = make_client(node)
-        assert client.meter.take() == Spent(0, 0)
+        assert client.meter.take() == RpcUsage(0, 0)
         client.call("eth_blockNumber", [], str)
         single = client.meter.take()
         assert single.requests == 1
@@ -480,4 +480,4 @@ def test_every_sent_call_is_counted_despite_failures(make_client: MakeClient) ->
         node.faults.extend([rate_limited(), cut_off])
         client.batch(HEADERS, dict[str, Any])
         assert client.meter.take().requests == 3 * len(HEADERS)
-        assert client.meter.take() == Spent(0, 0)
+        assert client.meter.take() == RpcUsage(0, 0)

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from pipelines.attestations.records import Attestation, begin_period, finish_attestation
-from pipelines.rows import Purpose, Spending, Spent
+from pipelines.rows import RpcUsage, UsageRecord, WorkClass
 from tests.unit.pipelines.pricing import raw_warehouse
 
 
@@ -19,7 +19,7 @@ def test_block_with_an_empty_wallet_gets_a_record() -> None:
             "create temp table attested_balances (token_address varchar, holder_address varchar, "
             "range_from_block bigint, balance_raw bignum, is_derived boolean, confirming_block bigint, is_read boolean)"
         )
-        spending = Spending(Purpose.ATTESTATION, "balances", Spent(0, 0))
+        spending = UsageRecord(WorkClass.ATTESTATION, "balances", RpcUsage(0, 0))
         attestation = Attestation(7, 1, "wallet", "ten_a", "0xcc", 12, "0xab")
         finish_attestation(connection, "local", attestation, None, spending, 3)
         assert connection.execute(

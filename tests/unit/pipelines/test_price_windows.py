@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from control.pricing.discovery import Window, WindowSize, windows
 from pipelines.prices.discovery_store import WindowPrice
-from pipelines.prices.windows import Segment, WindowFill, plan
+from pipelines.prices.windows import WindowFill, WindowSegment, plan
 
 START = datetime(2025, 3, 1, tzinfo=UTC)
 CANDLES = ("1m", "5m", "15m", "30m", "1h", "1d")
@@ -109,4 +109,6 @@ def test_windows_are_read_in_the_coarsest_steps_that_fit(
 @pytest.mark.parametrize("granularities", [("round",), ("1d",)])
 def test_source_with_one_step_size_is_read_in_that_step(granularities: tuple[str]) -> None:
     asked = list(windows(day("2025-01-01"), day("2025-01-01T05:30:00"), WindowSize.HOUR, Decimal(1)))
-    assert plan(asked, granularities) == [Segment(day("2025-01-01"), day("2025-01-01T05:30:00"), granularities[0])]
+    assert plan(asked, granularities) == [
+        WindowSegment(day("2025-01-01"), day("2025-01-01T05:30:00"), granularities[0])
+    ]

@@ -5,7 +5,7 @@
 
 -- The finished days whose end a covered range holds, in stretches: those whose values must be computed, and those whose
 -- rows can stay. Tokens only where they are linked.
--- depends_on: {{ ref('int_touched_balances') }}, {{ ref('int_frontier') }}, {{ ref('int_changed_values') }}
+-- depends_on: {{ ref('int_balances_to_recompute') }}, {{ ref('int_frontier') }}, {{ ref('int_changed_values') }}
 -- depends_on: {{ ref('int_balances_latest') }}, {{ ref('stg_chain__blocks') }}
 with
 
@@ -77,7 +77,7 @@ due as (
 
 ),
 
-{% if written_days['token'] is none or written_days['wallet'] is none or not carries_on() -%}
+{% if written_days['token'] is none or written_days['wallet'] is none or not is_incremental_run() -%}
 stretches as (
 
     select
@@ -127,7 +127,7 @@ touched as (
         subject_key,
         range_from_block,
         min(from_block) as from_block
-    from {{ ref('int_touched_balances') }}
+    from {{ ref('int_balances_to_recompute') }}
     where
         not is_quiet
         and (

@@ -17,7 +17,7 @@ judged as (
 )
 
 select * from judged
-{% if appends() -%}
+{% if is_appended() -%}
 except
 {{ changeable_source_prices(this) }}
 {% endif -%}

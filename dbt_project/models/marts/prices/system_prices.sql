@@ -33,7 +33,7 @@ select
     is_partial,
     derivation
 from steps
-{% if appends() -%}
+{% if is_appended() -%}
 except
 ({{ changeable_steps(this) }})
 {% endif -%}

@@ -29,7 +29,7 @@ class Throttle:
         return True
 
 
-class Slot:
+class HistoryTimeBudget:
     """Remaining time of a cycle for past data: until the next cycle is due, or the configuration changes."""
 
     def __init__(

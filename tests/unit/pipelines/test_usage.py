@@ -5,8 +5,8 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from pipelines.raw.spending import read_budget, record_spending
-from pipelines.rows import Purpose, Spending, Spent
+from pipelines.raw.usage import read_budget, record_usage
+from pipelines.rows import RpcUsage, UsageRecord, WorkClass
 from tests.unit.pipelines.pricing import Raw, raw_warehouse
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC).replace(tzinfo=None)
@@ -26,7 +26,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     found = Clock()
-    monkeypatch.setattr("pipelines.raw.spending.stored_now", found)
+    monkeypatch.setattr("pipelines.raw.usage.stored_now", found)
     return found
 
 
@@ -43,17 +43,17 @@ def bound(raw: Raw, most: int | None) -> None:
     )
 
 
-def spend(raw: Raw, purpose: Purpose, requests: int, network: str = "n") -> None:
-    record_spending(raw.connection, network, Spending(purpose, "token", Spent(requests, 10 * requests), 5, 7))
+def spend(raw: Raw, purpose: WorkClass, requests: int, network: str = "n") -> None:
+    record_usage(raw.connection, network, UsageRecord(purpose, "token", RpcUsage(requests, 10 * requests), 5, 7))
 
 
 def test_requests_are_summed_by_day_purpose_and_work(raw: Raw, clock: Clock) -> None:
-    spend(raw, Purpose.HISTORY, 3)
-    spend(raw, Purpose.HISTORY, 9)
-    spend(raw, Purpose.LIVE, 1)
-    record_spending(raw.connection, "n", Spending(Purpose.LIVE, "other", Spent(0, 0)))
+    spend(raw, WorkClass.HISTORY, 3)
+    spend(raw, WorkClass.HISTORY, 9)
+    spend(raw, WorkClass.LIVE, 1)
+    record_usage(raw.connection, "n", UsageRecord(WorkClass.LIVE, "other", RpcUsage(0, 0)))
     clock.now = MIDNIGHT
-    spend(raw, Purpose.HISTORY, 4)
+    spend(raw, WorkClass.HISTORY, 4)
     found = raw.connection.execute("from raw.requests_spent order by day, purpose").fetchall()
     assert found == [
         ("n", date(2026, 5, 1), "History", "token", 12, 120, 10, 14, 9),
@@ -65,8 +65,8 @@ def test_requests_are_summed_by_day_purpose_and_work(raw: Raw, clock: Clock) -> 
 
 def test_network_without_a_budget_never_waits(raw: Raw) -> None:
     bound(raw, None)
-    spend(raw, Purpose.LIVE, 10**9)
-    spend(raw, Purpose.HISTORY, 10**9)
+    spend(raw, WorkClass.LIVE, 10**9)
+    spend(raw, WorkClass.HISTORY, 10**9)
     assert read_budget(raw.connection, "n").waits_until is None
 
 
@@ -89,24 +89,24 @@ def test_network_without_a_budget_never_waits(raw: Raw) -> None:
 def test_other_work_uses_the_budget_left_by_live_tracking(raw: Raw, live: int, others: list[int], waits: bool) -> None:
     """A piece may start if the day's largest piece fits in the rest of 100 requests; the first always may."""
     bound(raw, 100)
-    spend(raw, Purpose.LIVE, live)
-    spend(raw, Purpose.LIVE, 1000, network="another")
+    spend(raw, WorkClass.LIVE, live)
+    spend(raw, WorkClass.LIVE, 1000, network="another")
     for number, requests in enumerate(others):
-        spend(raw, (Purpose.HISTORY, Purpose.SECOND_READING)[number % 2], requests)
+        spend(raw, (WorkClass.HISTORY, WorkClass.SECOND_READING)[number % 2], requests)
     assert read_budget(raw.connection, "n").waits_until == (MIDNIGHT if waits else None)
 
 
 def test_use_of_live_tracking_on_the_previous_day_is_reserved_for_it(raw: Raw, clock: Clock) -> None:
     bound(raw, 100)
-    spend(raw, Purpose.LIVE, 70)
-    spend(raw, Purpose.HISTORY, 1000)
+    spend(raw, WorkClass.LIVE, 70)
+    spend(raw, WorkClass.HISTORY, 1000)
     clock.now = MIDNIGHT
     assert read_budget(raw.connection, "n").waits_until is None
-    spend(raw, Purpose.LIVE, 10)
-    spend(raw, Purpose.HISTORY, 15)
+    spend(raw, WorkClass.LIVE, 10)
+    spend(raw, WorkClass.HISTORY, 15)
     assert read_budget(raw.connection, "n").waits_until is None
-    spend(raw, Purpose.HISTORY, 1)
+    spend(raw, WorkClass.HISTORY, 1)
     assert read_budget(raw.connection, "n").waits_until == MIDNIGHT + timedelta(days=1)
     clock.now = MIDNIGHT + timedelta(days=1)
-    spend(raw, Purpose.HISTORY, 45)
+    spend(raw, WorkClass.HISTORY, 45)
     assert read_budget(raw.connection, "n").waits_until is None

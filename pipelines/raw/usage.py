@@ -10,7 +10,7 @@ from datetime import date, datetime, time, timedelta
 import duckdb
 
 from control.clock import stored_now
-from pipelines.rows import Purpose, Spending
+from pipelines.rows import UsageRecord, WorkClass
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Budget:
         """Until when everything but live tracking waits, UTC without a zone; None: it need not."""
         if self.most is None:
             return None
-        live = self.spent.get(Purpose.LIVE, 0)
+        live = self.spent.get(WorkClass.LIVE, 0)
         others = sum(self.spent.values()) - live
         left = self.most - max(live, self.live_before) - others
         if left > 0 and (others == 0 or left >= self.largest):
@@ -46,7 +46,7 @@ class Budget:
         return datetime.combine(self.day + timedelta(days=1), time())
 
 
-def record_spending(connection: duckdb.DuckDBPyConnection, network: str, spending: Spending) -> None:
+def record_usage(connection: duckdb.DuckDBPyConnection, network: str, spending: UsageRecord) -> None:
     """Add to what was spent on the day that it is."""
     requests, answer_bytes = spending.spent
     if not (requests or spending.units):
@@ -100,7 +100,7 @@ def read_budget(connection: duckdb.DuckDBPyConnection, network: str) -> Budget:
     ).fetchall():
         if day == today:
             spent[purpose] = requests
-            largest = max(largest, most_requests) if purpose != Purpose.LIVE else largest
-        elif purpose == Purpose.LIVE:
+            largest = max(largest, most_requests) if purpose != WorkClass.LIVE else largest
+        elif purpose == WorkClass.LIVE:
             live_before = requests
     return Budget(today, bound, spent, live_before, largest)

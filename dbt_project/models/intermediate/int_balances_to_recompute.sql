@@ -98,7 +98,7 @@ of_wallets as materialized (
 ),
 
 -- Balances with a reason, and those that may have become known or unknown.
-concerned as (
+affected_pairs as (
 
     select balance_key
     from reasons
@@ -119,9 +119,9 @@ concerned as (
 ),
 
 -- With a filter on the keys, the scan skips the other balances before it reads their other columns.
-concerned_keys as (
+affected_keys as (
 
-    select balance_key from concerned
+    select balance_key from affected_pairs
     where balance_key >= 0
 
 ),
@@ -131,7 +131,7 @@ stored as materialized (
 
     select latest.*
     from latest
-    semi join concerned_keys on latest.balance_key = concerned_keys.balance_key
+    semi join affected_keys on latest.balance_key = affected_keys.balance_key
 
 ),
 
@@ -151,17 +151,17 @@ known as (
     from reasons
     where reason = 'Moved'
     union distinct
-    select concerned.balance_key
-    from concerned
-    semi join listed on concerned.balance_key = listed.balance_key
+    select affected_pairs.balance_key
+    from affected_pairs
+    semi join listed on affected_pairs.balance_key = listed.balance_key
     union distinct
-    select concerned.balance_key
-    from concerned
-    semi join found on concerned.balance_key = found.balance_key
+    select affected_pairs.balance_key
+    from affected_pairs
+    semi join found on affected_pairs.balance_key = found.balance_key
     union distinct
     select balance_key
-    from concerned
-    where {{ keyed_address_key('concerned') }} = {{ supply_key() }}
+    from affected_pairs
+    where {{ keyed_address_key('affected_pairs') }} = {{ supply_key() }}
 
 ),
 
@@ -281,7 +281,7 @@ states as (
 ),
 
 -- A balance starts over where its opening may differ, or the reading that the opening was derived from.
-judged as (
+decided as (
 
     select
         described.*,
@@ -301,7 +301,7 @@ touched as (
         * exclude (is_read, is_unfinished, may_be_stored, is_after_newest, is_starting_over)
         replace (case when is_starting_over then -1 else from_block end as from_block),
         {{ transformed_batch() }} as since_batch_id
-    from judged
+    from decided
 
 )
 

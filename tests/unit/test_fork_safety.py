@@ -12,11 +12,11 @@ _CHECKOUT = Path(__file__).parents[2]
 def checked(code: str, folder: Path, patience: float = 0.0) -> str:
     """Run code in a process; return why it is not fork-safe after some patience, or an empty text."""
     text = f"""
-from pipelines.worker.fit import UnfitToForkError, check_fit_to_fork
+from pipelines.worker.fork_safety import ForkUnsafeError, assert_fork_safe
 {code}
 try:
-    check_fit_to_fork({patience})
-except UnfitToForkError as error:
+    assert_fork_safe({patience})
+except ForkUnsafeError as error:
     print(error, flush=True)
 # Not waiting for what it holds.
 import os
@@ -56,6 +56,6 @@ from concurrent.futures import ThreadPoolExecutor
 for _ in range(300):
     with ThreadPoolExecutor(max_workers=8) as pool:
         list(pool.map(str, range(4)))
-    check_fit_to_fork(600.0)
+    assert_fork_safe(600.0)
 """
     assert checked(pools, tmp_path, patience=600.0) == ""

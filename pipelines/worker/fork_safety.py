@@ -15,11 +15,11 @@ _PATIENCE_SECONDS = 5.0
 _LOOK_SECONDS = 0.005
 
 
-class UnfitToForkError(Exception):
+class ForkUnsafeError(Exception):
     """The worker holds what a fork of it could not use."""
 
 
-def check_fit_to_fork(patience_seconds: float = _PATIENCE_SECONDS) -> None:
+def assert_fork_safe(patience_seconds: float = _PATIENCE_SECONDS) -> None:
     """Do nothing where the process has one thread, no connection over a network, and no database open.
 
     Args:
@@ -27,12 +27,12 @@ def check_fit_to_fork(patience_seconds: float = _PATIENCE_SECONDS) -> None:
             until it is at its very end.
 
     Raises:
-        UnfitToForkError: names what it has.
+        ForkUnsafeError: names what it has.
     """
     deadline = time.monotonic() + patience_seconds
     while (held := _held()) is not None:
         if time.monotonic() >= deadline:
-            raise UnfitToForkError(f"the worker has {held}")
+            raise ForkUnsafeError(f"the worker has {held}")
         gc.collect()
         time.sleep(_LOOK_SECONDS)
 
