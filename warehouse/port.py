@@ -3,9 +3,10 @@
 A warehouse of another kind is a second class with these methods. What is in it, and what rows mean, does not go here.
 """
 
-from collections.abc import Callable, Collection, Iterator
-from contextlib import closing, contextmanager, nullcontext
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 import duckdb
@@ -25,7 +26,20 @@ from warehouse.damage import (
 from warehouse.folders import FolderError
 from warehouse.lock import copy_lock, describe_holder, is_locked, writer_lock
 from warehouse.opening import connect, open_for_writing
-from warehouse.versions import Publication
+from warehouse.versions import PointerError, Publication
+
+__all__ = [
+    "Mark",
+    "NothingPublishedError",
+    "OpenVersion",
+    "PointerError",
+    "Publication",
+    "PublishedVersions",
+    "Warehouse",
+    "is_damage",
+]
+
+Mark = tuple[int, int, int]
 
 RESTORE = (
     "restore a backup with `ledgermart restore` (docs/how-to/backup-and-upgrade.md); without one, "
@@ -49,6 +63,73 @@ class Copy:
 
     publication: Publication
     is_reflinked: bool
+
+
+@dataclass(frozen=True)
+class OpenVersion:
+    """A published version, opened for a service.
+
+    Attributes:
+        connection: reads this version alone.
+        epoch: of the installation when it was published.
+        tenant_versions: the data version of each tenant.
+    """
+
+    connection: duckdb.DuckDBPyConnection
+    epoch: str
+    tenant_versions: Mapping[str, int]
+
+
+class PublishedVersions:
+    """The published versions, as a service reads them.
+
+    Args:
+        folder: holds the files of the versions and the pointer to the newest one.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def newest(self) -> Publication:
+        """Return the version that was published last.
+
+        Raises:
+            PointerError: the pointer to it is missing or damaged.
+        """
+        return versions.read_pointer(self._folder)
+
+    def kept(self) -> dict[int, datetime]:
+        """Return the versions that exist, with their times of publication."""
+        found = {}
+        for version, path in versions.published_versions(self._folder).items():
+            with suppress(FileNotFoundError):  # removed meanwhile
+                found[version] = versions.published_at(path)
+        return found
+
+    def mark(self, version: int) -> Mark | None:
+        """Return a value that changes if the version is replaced; None if it does not exist."""
+        try:
+            status = versions.path_of(self._folder, version).stat()
+        except FileNotFoundError:
+            return None
+        return status.st_mtime_ns, status.st_ino, status.st_size
+
+    def open(self, version: int, memory_megabytes: int) -> OpenVersion:
+        """Open a version for statements of a service, within this memory.
+
+        Raises:
+            duckdb.IOException: it cannot be opened.
+        """
+        connection = versions.open_locked_down(versions.path_of(self._folder, version), memory_megabytes)
+        return OpenVersion(connection, versions.epoch_of(connection), versions.tenant_versions_of(connection))
+
+    def megabytes_needed(self, pinned: Collection[int]) -> int:
+        """Return the disk space of the versions that may not be removed while these are pinned."""
+        return versions.megabytes_needed(self._folder, pinned)
+
+    def megabytes_held(self, pinned: Collection[int]) -> int:
+        """Return the part of that disk space that only these pins keep."""
+        return versions.megabytes_held(self._folder, pinned)
 
 
 class Warehouse:

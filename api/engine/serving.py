@@ -24,11 +24,10 @@ from api.engine.query_texts import load_queries, over
 from api.engine.rows import VersionsRow
 from api.engine.tables import Table, Tables
 from api.errors import ApiError
-from warehouse import versions
+from warehouse.port import Mark, PointerError, PublishedVersions, is_damage
 
 Row = TypeVar("Row", bound=msgspec.Struct)
 Value = TypeVar("Value")
-_Mark = tuple[int, int, int]
 
 _POINTER_SECONDS = 0.2
 _IDLE_SECONDS = 60.0
@@ -37,7 +36,6 @@ _MOST_OPEN = 4  # versions open at once while idle; each has its own memory
 _MOST_REMEMBERED = 10_000  # derived values kept per version, a few hundred bytes each
 _RETRY_SECONDS = 10.0  # a file that could not be opened is tried again; there may only have been too many open ones
 _NO_DISK = re.compile("Failed to create directory")  # what does not fit into memory goes beside the file, where it may
-_DAMAGED = re.compile("Corrupt database file|Could not read enough bytes")
 
 _log = logging.getLogger("ledgermart.api")
 
@@ -100,16 +98,16 @@ class _Deadlines:
 class _OpenVersion:
     """One open file; cursors are kept for reuse, derived values for as long as the file is open."""
 
-    def __init__(self, number: int, path: Path, mark: _Mark, memory_megabytes: int, now: float) -> None:
+    def __init__(
+        self, published: PublishedVersions, number: int, mark: Mark, memory_megabytes: int, now: float
+    ) -> None:
         self.number = number
-        self.path = path
         self.users = 0
         self.mark = mark
         self.is_damaged = False
         self.last_used = now
-        self._connection = versions.open_locked_down(path, memory_megabytes)
-        self.epoch = versions.epoch_of(self._connection)
-        self.tenant_versions = versions.tenant_versions_of(self._connection)
+        opened = published.open(number, memory_megabytes)
+        self._connection, self.epoch, self.tenant_versions = opened.connection, opened.epoch, opened.tenant_versions
         self._cursors: list[duckdb.DuckDBPyConnection] = []
         self._lock = threading.Lock()
         self._remembered = Kept(_MOST_REMEMBERED)
@@ -241,11 +239,11 @@ class Snapshot:
         except duckdb.IOException as error:
             if _NO_DISK.search(str(error)):
                 raise _too_much_memory() from error
-            if not _DAMAGED.search(str(error)):
+            if not is_damage(str(error)):
                 raise
             # The blocks of a file are first looked at when they are read.
             self._version.is_damaged = True
-            _log.error("version %s: %s cannot be read: %s", self.version, self._version.path.name, error)
+            _log.error("version %s cannot be read: %s", self.version, error)
             raise ApiError(
                 503,
                 "version-damaged",
@@ -297,7 +295,7 @@ class Serving:
         timeout_seconds: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._directory = directory
+        self._published = PublishedVersions(directory)
         self._memory_megabytes = memory_megabytes
         self._clock = clock
         self._deadlines = _Deadlines(timeout_seconds)
@@ -307,7 +305,7 @@ class Serving:
         self._open: dict[int, _OpenVersion] = {}
         self._in_force: InForce | None = None
         self._due = -math.inf
-        self._unreadable: dict[tuple[int, _Mark], float] = {}  # until when a file is not tried again
+        self._unreadable: dict[tuple[int, Mark], float] = {}  # until when a file is not tried again
 
     @contextmanager
     def snapshot(self, version: int | None = None) -> Iterator[Snapshot]:
@@ -341,7 +339,7 @@ class Serving:
         kept = (
             version
             for bound in bounds
-            for version in versions.published_versions(self._directory)
+            for version in self._published.kept()
             if bound.after_version < version <= bound.last_version
         )
         newest = max(kept, default=None)
@@ -371,15 +369,15 @@ class Serving:
 
     def has(self, version: int) -> bool:
         """Say whether a version's file is there."""
-        return versions.path_of(self._directory, version).exists()
+        return self._published.mark(version) is not None
 
     def megabytes_needed(self, pinned: Collection[int]) -> int:
         """Say how much disk space the versions need that may not be removed while these are pinned."""
-        return versions.megabytes_needed(self._directory, pinned)
+        return self._published.megabytes_needed(pinned)
 
     def megabytes_held(self, pinned: Collection[int]) -> int:
         """Return the part of that disk space that only these pins keep."""
-        return versions.megabytes_held(self._directory, pinned)
+        return self._published.megabytes_held(pinned)
 
     def close(self) -> None:
         """Close every version; no request may be under way."""
@@ -426,7 +424,7 @@ class Serving:
         )
         excess = len(self._open) - _MOST_OPEN
         for position, opened in enumerate(idle):
-            is_gone = opened.is_damaged or not opened.path.exists()
+            is_gone = opened.is_damaged or self._published.mark(opened.number) is None
             if position < excess or now - opened.last_used > _IDLE_SECONDS or is_gone:
                 opened.close()
                 del self._open[opened.number]
@@ -447,27 +445,24 @@ class Serving:
     def _look(self) -> InForce:
         newest = 2**63
         try:
-            named = versions.read_pointer(self._directory)
-        except versions.PointerError as error:
+            named = self._published.newest()
+        except PointerError as error:
             trouble = str(error)
         else:
             if self._opened(named.version) is not None:
                 return InForce(named.version, named.published_at)
             newest, trouble = named.version, "the last published version cannot be read"
-        kept = versions.published_versions(self._directory)
+        kept = self._published.kept()
         for number in sorted((number for number in kept if number < newest), reverse=True):
             if self._opened(number) is not None:
-                published_at = versions.published_at(kept[number])
                 trouble = f"{trouble}; the newest readable version is used until the next publication"
-                return InForce(number, published_at, trouble)
+                return InForce(number, kept[number], trouble)
         raise _not_published(f"{trouble}, and no earlier version can be read" if kept else None)
 
     def _opened(self, number: int) -> _OpenVersion | None:
         """Open a version unless it is open; None when that cannot be done."""
-        path = versions.path_of(self._directory, number)
-        try:
-            mark = _mark(path)
-        except FileNotFoundError:
+        mark = self._published.mark(number)
+        if mark is None:
             return None
         opened = self._open.get(number)
         if opened is not None:
@@ -475,18 +470,13 @@ class Serving:
         if self._clock() < self._unreadable.get((number, mark), -math.inf):
             return None
         try:
-            opened = self._open[number] = _OpenVersion(number, path, mark, self._memory_megabytes, self._clock())
+            opened = _OpenVersion(self._published, number, mark, self._memory_megabytes, self._clock())
+            self._open[number] = opened
         except duckdb.IOException as error:
-            _log.error("version %s: %s cannot be opened: %s", number, path.name, error)
+            _log.error("version %s cannot be opened: %s", number, error)
             self._unreadable[number, mark] = self._clock() + _RETRY_SECONDS
             return None
         return opened
-
-
-def _mark(path: Path) -> _Mark:
-    """What changes when a file is replaced."""
-    status = path.stat()
-    return status.st_mtime_ns, status.st_ino, status.st_size
 
 
 def _cursor_expired(why: str) -> ApiError:
