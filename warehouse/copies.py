@@ -1,8 +1,8 @@
-"""Copies of the warehouse's files for an analyst: where they lie, and how they are made without holding up the disk.
+"""Copies of the warehouse's files for an analyst. They share blocks with the originals where the file system can.
 
-warehouse.duckdb    raw, staging and intermediate; the views in it name their file, hence its name
-marts_db.duckdb     the marts that follow from them
-published.duckdb    the version in force, never changed
+warehouse.duckdb    raw, staging and intermediate. Its views name their file, so the copy keeps this name.
+marts_db.duckdb     the marts built from them.
+published.duckdb    the version in force; it never changes.
 """
 
 import errno
@@ -30,12 +30,12 @@ _CHUNK = 16 * 1024 * 1024
 
 @dataclass(frozen=True)
 class Listener:
-    """Who is told how it goes.
+    """Callbacks that report the progress of a copy.
 
     Attributes:
-        waits: in words, for which writer.
-        begins: bytes to copy in all.
-        copied: bytes copied since the last word.
+        waits: called with the description of the writer that the copy waits for.
+        begins: called with the total number of bytes to copy.
+        copied: called with the number of bytes copied since the last call.
     """
 
     waits: Callable[[str], None]
@@ -44,7 +44,10 @@ class Listener:
 
 
 def copy_files(warehouse: Path, marts: Path, folder: Path, listener: Listener, marts_name: str = MARTS) -> bool:
-    """Copy both, with what is still beside them; whether by sharing their blocks. Nobody may be writing them.
+    """Copy warehouse and marts with their write-ahead logs; no process may write them meanwhile.
+
+    Returns:
+        Whether every copy shares its blocks with the original.
 
     Raises:
         FolderError: the disk is too small.
@@ -59,7 +62,7 @@ def copy_files(warehouse: Path, marts: Path, folder: Path, listener: Listener, m
 
 
 def copy_pairs(pairs: Sequence[tuple[Path, Path]], folder: Path, listener: Listener) -> bool:
-    """Copy files to new names on the disk of `folder`; tell whether all share their blocks.
+    """Copy files to new names on the disk of `folder`; return whether all copies share blocks with the originals.
 
     Raises:
         FolderError: the disk is too small.
@@ -79,23 +82,23 @@ def copy_pairs(pairs: Sequence[tuple[Path, Path]], folder: Path, listener: Liste
 
 
 def take_in_logs(folder: Path) -> None:
-    """Let the copies take in what a killed cycle left beside the files."""
+    """Replay the write-ahead logs that a killed cycle left, so that each copy is one complete file."""
     for name in (WAREHOUSE, MARTS):
         duckdb.connect(str(folder / name)).close()
 
 
 @contextmanager
 def open_copy(folder: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open the copy of raw, for reading."""
+    """Open the copy of the warehouse for reading."""
     with closing(connect(folder / WAREHOUSE, read_only=True)) as connection:
         yield connection
 
 
 def check_unused(folder: Path) -> None:
-    """Refuse where another process has one of the copies open.
+    """Check that no other process has one of the copies open.
 
     Raises:
-        FolderError: names the file.
+        FolderError: a copy is in use; the message names the file.
     """
     for name in (WAREHOUSE, MARTS):
         try:
@@ -105,7 +108,7 @@ def check_unused(folder: Path) -> None:
 
 
 def reflink(source: Path, copy: Path) -> bool:
-    """Share the blocks of a file, which takes no time; False where the file system cannot."""
+    """Clone a file by sharing its blocks, which takes no time; return False if the file system cannot."""
     with source.open("rb") as read, copy.open("wb") as written:
         try:
             fcntl.ioctl(written.fileno(), _FICLONE, read.fileno())
@@ -117,7 +120,7 @@ def reflink(source: Path, copy: Path) -> bool:
 
 
 def link(source: Path, name: Path) -> None:
-    """Give a published file a second name, which outlives the version's removal; on another disk make a copy."""
+    """Hard-link a published file, so that it outlives the version's removal; copy it to another disk."""
     try:
         name.hardlink_to(source)
     except OSError as error:

@@ -10,6 +10,7 @@ import numpy as np
 
 from warehouse.opening import connect
 
+# Parts of DuckDB's messages that mean a damaged file.
 _SIGNS = re.compile(
     r"not a valid DuckDB database file|Could not read enough bytes|Corrupt (?:database|WAL) file|"
     r"computed checksum \d+ does not match"

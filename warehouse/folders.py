@@ -19,19 +19,19 @@ class FolderBusyError(FolderError):
 
 
 def is_database(path: str) -> bool:
-    """Whether a file is a database of DuckDB's, or its log, by its name."""
+    """Return whether a file name is that of a DuckDB database or of its log."""
     return path.endswith((".duckdb", ".wal"))
 
 
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
-    """A folder to fill; when the block ends well it takes the place of `path`, and of what was there.
+    """Yield an empty folder to fill; if the block succeeds, the folder replaces `path`.
 
-    It is filled under a hidden name beside `path`. What a killed process left there is cleared by the next one.
+    The folder has a hidden name beside `path` until then. Files that a killed process left in it are deleted first.
 
     Raises:
         FolderBusyError: another process is filling the same folder.
-        FolderError: it cannot be made.
+        FolderError: the folder cannot be created.
     """
     partial, former = (path.with_name(f".{path.name}.{kind}") for kind in ("partial", "former"))
     with _held(partial, path):
@@ -54,7 +54,7 @@ def new_folder(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _held(partial: Path, path: Path) -> Iterator[None]:
-    """Make the hidden folder and hold it; the kernel lets go of it when this process ends, however it ends."""
+    """Create and lock the hidden folder; the kernel releases the lock when the process ends, even if killed."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         partial.mkdir(exist_ok=True)
@@ -85,9 +85,9 @@ def read_json(path: Path, most_bytes: int) -> Any:
     """Read a small JSON file of any origin.
 
     Raises:
-        OSError: it cannot be read.
-        ValueError: it is longer than `most_bytes`, or no JSON.
-        RecursionError: it is nested too deep.
+        OSError: the file cannot be read.
+        ValueError: the file is longer than `most_bytes`, or is not JSON.
+        RecursionError: the JSON is nested too deep.
     """
     with path.open("rb") as file:
         text = file.read(most_bytes + 1)

@@ -9,15 +9,15 @@ from pathlib import Path
 import duckdb
 
 _LOCK_POLL_SECONDS = 0.25
-# Who finds a file not locked down may set it before another thread that has opened it, too, locks it down.
+# Held while settings are checked and changed: another thread may lock down the same file between the two.
 _SETTING = threading.Lock()
 
 
 def connect(path: Path, wait_seconds: float = 60.0, *, read_only: bool = False) -> duckdb.DuckDBPyConnection:
-    """Open a DuckDB file, for writing unless told.
+    """Open a DuckDB file, for writing by default.
 
-    DuckDB lets one process at a time open a file it writes. Writers queue by `writer_lock`; what can still
-    hold the file is a child that outlived a killed writer, and that ends by itself.
+    DuckDB lets only one process open a file for writing. Writers queue at `writer_lock`. So the file can only be
+    in use by a child process that outlived a killed writer, and such a child ends by itself.
 
     Raises:
         duckdb.IOException: the file stayed in use for `wait_seconds`, or cannot be opened at all.
@@ -33,12 +33,12 @@ def connect(path: Path, wait_seconds: float = 60.0, *, read_only: bool = False) 
 
 
 def quiet(connection: duckdb.DuckDBPyConnection, *, locked_down: bool = False) -> duckdb.DuckDBPyConnection:
-    """Let a connection and the cursors made of it draw no progress bar: DuckDB writes it to the standard output.
+    """Disable the progress bar of a connection and its cursors: DuckDB draws it on standard output.
 
     Args:
-        locked_down: nothing can be set on the file any more in this process, once that is done.
+        locked_down: also forbid any later change of settings on this file in this process.
     """
-    # A file that this process has open already keeps its settings: where it is locked down, nothing can be set here.
+    # All connections of a process to one file share its settings, and a file that is locked down accepts no change.
     with _SETTING:
         if connection.execute("select current_setting('lock_configuration')").fetchone() == (False,):
             connection.execute("set enable_progress_bar = false")
@@ -49,11 +49,11 @@ def quiet(connection: duckdb.DuckDBPyConnection, *, locked_down: bool = False) -
 
 @contextmanager
 def open_for_writing(path: Path, memory_mb: int | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open a warehouse's file for writing; closed on leaving.
+    """Open a file of the warehouse for writing, and close it at the end of the block.
 
     Args:
-        path: its file.
-        memory_mb: most memory of its query engine, in megabytes; None: DuckDB's own limit.
+        path: the file.
+        memory_mb: memory limit of the query engine in megabytes; None for DuckDB's own limit.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with closing(connect(path)) as connection:

@@ -1,6 +1,6 @@
-"""The warehouse as everybody else knows it: open it, write it alone, publish it, copy it. Here alone it is files.
+"""The interface of the warehouse: open, lock for writing, publish and copy it. Only this package knows its files.
 
-A warehouse of another kind is a second class with these methods. What is in it, and what rows mean, does not go here.
+A warehouse of another kind would be a second class with these methods. Tables and the meaning of rows belong elsewhere.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -54,11 +54,11 @@ class NothingPublishedError(FolderError):
 
 @dataclass(frozen=True)
 class Copy:
-    """What an analyst was given.
+    """An analyst's copy of the warehouse.
 
     Attributes:
-        publication: the version in it.
-        is_reflinked: whether its files share their blocks with the warehouse's until either changes.
+        publication: the version in the copy.
+        is_reflinked: whether its files share blocks with the warehouse's files until either changes.
     """
 
     publication: Publication
@@ -140,31 +140,31 @@ class Warehouse:
 
     @contextmanager
     def exclusive(self, purpose: str) -> Iterator[None]:
-        """Be its one writer.
+        """Hold the writer lock during the block.
 
         Args:
-            purpose: what the writer does, for whoever waits.
+            purpose: description of the work, shown to processes that wait for the lock.
 
         Raises:
-            WriterBusyError: another writer held it for longer than LEDGERMART_LOCK_WAIT_SECONDS.
+            WriterBusyError: another writer held the lock for longer than LEDGERMART_LOCK_WAIT_SECONDS.
         """
         with writer_lock(self._settings.lock_path, purpose, self._settings.lock_wait_seconds):
             yield
 
     def is_written(self) -> bool:
-        """Tell whether a writer is at work, without waiting."""
+        """Return whether a writer holds the lock, without waiting."""
         return is_locked(self._settings.lock_path)
 
     def writer(self) -> str | None:
-        """Say in words who writes it; None when nobody does."""
+        """Return a description of the current writer; None if there is none."""
         return describe_holder(self._settings.lock_path) if self.is_written() else None
 
     @contextmanager
     def open(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Open it for writing, within the memory of the pipeline; closed on leaving.
+        """Open the warehouse for writing within the pipeline's memory limit, and close it at the end of the block.
 
         Raises:
-            DamagedFileError: its file is damaged.
+            DamagedFileError: the file is damaged.
         """
         path = self._settings.warehouse_path
         with damage_named(path, RESTORE), open_for_writing(path, self._settings.pipeline_memory_mb) as connection:
@@ -172,15 +172,15 @@ class Warehouse:
             yield connection
 
     def exists(self) -> bool:
-        """Tell whether the file of the warehouse exists."""
+        """Return whether the warehouse's file exists."""
         return self._settings.warehouse_path.exists()
 
     def has_remains(self) -> bool:
-        """Tell whether any file of a warehouse exists: the warehouse itself, its marts, or a version."""
+        """Return whether any file of a warehouse exists: the warehouse itself, its marts, or a version."""
         return self.exists() or self.has_marts() or self.published() is not None
 
     def lost(self, what: str) -> DamagedFileError:
-        """Return the error that says that the warehouse is lost, and with it `what`."""
+        """Return the error for a lost warehouse; `what` names the lost data."""
         return DamagedFileError(f"{self._settings.warehouse_path} is lost, with the data of {what}; {RESTORE}")
 
     def set_aside(self) -> Path | None:
@@ -192,7 +192,7 @@ class Warehouse:
         """Read all rows of a schema.
 
         Raises:
-            DamagedFileError: some cannot be read; names the tables.
+            DamagedFileError: some rows cannot be read; the message names their tables.
         """
         path = self._settings.warehouse_path
         with damage_named(path, RESTORE):
@@ -201,7 +201,7 @@ class Warehouse:
             raise DamagedFileError(f"{path} is damaged (in {', '.join(damaged)}); {RESTORE}")
 
     def damage(self) -> list[str]:
-        """Open each file briefly; return a message for each that is damaged. A file that is written is left out."""
+        """Open each file briefly; return a message for each damaged one. Skip files that a writer may be changing."""
         settings, found = self._settings, []
         files = [(settings.warehouse_path, RESTORE), (settings.marts_path, REBUILD)]
         for path, fix in [] if self.is_written() else files:
@@ -219,10 +219,10 @@ class Warehouse:
         return found
 
     def deep_damage(self, on_wait: Callable[[str], None]) -> list[str]:
-        """Read every file completely; return a message for each that is damaged. No writer begins meanwhile.
+        """Read every file completely; return a message for each damaged one. Writers wait until this is done.
 
         Args:
-            on_wait: called with the name of the writer that must end first.
+            on_wait: called with the description of the writer that must finish first.
         """
         settings = self._settings
         found = []
@@ -243,13 +243,13 @@ class Warehouse:
         return found
 
     def has_marts(self) -> bool:
-        """Tell whether the file in which dbt builds the marts exists."""
+        """Return whether the file in which dbt builds the marts exists."""
         return self._settings.marts_path.exists()
 
     def mark_marts(self, token: str) -> str | None:
-        """Write into the build file of the marts which build writes it next; return the mark of the last one.
+        """Store the token of the next build in the build file of the marts; return the token of the previous build.
 
-        None if the file is missing, damaged or of an earlier release.
+        Return None if the file is missing, damaged or of an earlier release.
         """
         try:
             with closing(connect(self._settings.marts_path)) as connection:
@@ -270,7 +270,7 @@ class Warehouse:
         path.with_name(f"{path.name}.wal").unlink(missing_ok=True)
 
     def dbt_environment(self) -> dict[str, str]:
-        """The variables by which dbt's profile finds raw and marts."""
+        """Return the environment variables that dbt's profile reads: paths and memory limit."""
         return {
             "LEDGERMART_WAREHOUSE_PATH": str(self._settings.warehouse_path),
             "LEDGERMART_MARTS_PATH": str(self._settings.marts_path),
@@ -278,32 +278,32 @@ class Warehouse:
         }
 
     def publish(self, batch_id: int, recorded: int, control_revision: int) -> Publication:
-        """Make a version of the marts as they are, and point readers at it.
+        """Publish the current marts as a new version, and point readers at it.
 
         Args:
-            batch_id: the newest cycle whose rows are in it.
-            recorded: the newest version that the warehouse's records know of.
-            control_revision: of the control store, as far as it is in the marts.
+            batch_id: the newest cycle with rows in the marts.
+            recorded: the newest version that the warehouse has recorded.
+            control_revision: the newest revision of the control store in the marts.
         """
         settings = self._settings
         return versions.publish(settings.marts_path, settings.serving_dir, batch_id, recorded, control_revision)
 
     def published(self) -> Publication | None:
-        """Return the version in force; None when there is none."""
+        """Return the version in force; None if there is none."""
         return versions.current_publication(self._settings.serving_dir)
 
     def is_newest_readable(self) -> bool:
-        """Whether what was published last can be read; else it is to be published again."""
+        """Return whether the newest version can be read; if not, the next cycle publishes again."""
         return versions.newest_is_readable(self._settings.serving_dir)
 
     def remove_old_versions(self, pinned: Collection[int]) -> list[int]:
-        """Remove versions that readers have had time to leave and that are not pinned; return them."""
+        """Remove old versions that are not pinned and are past their grace period; return their numbers."""
         settings = self._settings
         budget = settings.version_disk_budget_mb * 1_000_000
         return versions.remove_old_versions(settings.serving_dir, settings.version_grace_seconds, budget, pinned)
 
     def megabytes_missing(self, pinned: Collection[int]) -> int:
-        """By how much the disk budget is too small for what is pinned; 0 where it is not."""
+        """Return the megabytes by which pinned versions exceed the disk budget; 0 if they fit."""
         needed = versions.megabytes_needed(self._settings.serving_dir, pinned)
         return max(needed - self._settings.version_disk_budget_mb, 0)
 
@@ -321,9 +321,9 @@ class Warehouse:
 
     @contextmanager
     def copy_for(self, analyst: Path, listener: copies.Listener) -> Iterator[Copy]:
-        """Give an analyst's folder copies of raw and marts of one moment, with the version that is in force then.
+        """Copy warehouse, marts and the version in force, all of one moment, into an analyst's folder.
 
-        Waits until no writer is at work; none begins before the block ends.
+        Wait for a running writer, and block new ones until the end of the block.
 
         Raises:
             NothingPublishedError: there is no version yet.
@@ -341,7 +341,7 @@ class Warehouse:
 
     @contextmanager
     def copy_to(self, folder: Path, listener: copies.Listener) -> Iterator[str | None]:
-        """Copy warehouse and build file under their own names into a folder; no writer begins before the block ends.
+        """Copy warehouse and build file under their own names into a folder; block writers until the block ends.
 
         Returns:
             The epoch of the version in force; None if there is none.
@@ -374,7 +374,7 @@ class Warehouse:
         """Check every block of the files that `copy_to` wrote; no process may write them.
 
         Raises:
-            DamagedFileError: one is damaged, as its source is; the message names the source.
+            DamagedFileError: a copy is damaged, so its source is too; the message names the source.
         """
         for source in (self._settings.warehouse_path, self._settings.marts_path):
             copy = folder / source.name

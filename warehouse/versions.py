@@ -1,10 +1,10 @@
-"""Publishing: an immutable copy of the marts for each version, then the pointer moves.
+"""Publishing: copy the marts to an immutable file for each version, then move the pointer to it.
 
-Where the file system can, a copy shares the blocks of the marts, and later builds write only what they change.
+Where the file system supports it, the copy shares blocks with the marts, so later builds write only changed blocks.
 
-`marts-<version>.duckdb` never changes once its name exists. `current.json` names the version in force, for the API;
-`current.duckdb` is the same file under a stable name, for tools that open the file anew for each query. Both move by
-rename, so that a reader sees the old version or the new one, never something in between.
+`marts-<version>.duckdb` never changes once its name exists. `current.json` names the version in force for the API.
+`current.duckdb` is the same file under a stable name, for tools that reopen the file for each query. Both are replaced
+by rename, so that a reader always sees either the old or the new version.
 """
 
 import json
@@ -35,7 +35,7 @@ _PUBLICATION_COMMENTS = """
 """
 _READER_THREADS = 2
 _NAME = re.compile(r"marts-(\d{12})\.duckdb")
-# A pointer is some 200 bytes. Names of versions have 12 digits, and a next one must fit.
+# A pointer has about 200 bytes. File names of versions have 12 digits, and the next number must fit, too.
 _MOST_POINTER_BYTES = 4096
 _MOST_NUMBER = 10**11
 
@@ -51,9 +51,9 @@ class Publication:
 
 @dataclass(frozen=True)
 class _Pointer:
-    """What `current.json` says: the version in force, the installation's epoch, and how far its stores had come then.
+    """Content of `current.json`: version in force, epoch, newest cycle, and revision of the control store.
 
-    What releases before did not write is empty or 0.
+    Fields that earlier releases did not write are empty or 0.
     """
 
     publication: Publication
@@ -63,9 +63,9 @@ class _Pointer:
 
 
 def current_publication(serving_dir: Path) -> Publication | None:
-    """The version that the pointer names, or, where that is lost, the newest there is; None when nothing is published.
+    """Return the version in force; None if nothing is published.
 
-    So do readers: a lost pointer or file stops nobody.
+    If the pointer or its file is lost, fall back to the newest version on disk. Readers then keep working.
     """
     versions = published_versions(serving_dir)
     named = _find_pointer(serving_dir)
@@ -79,7 +79,7 @@ def current_publication(serving_dir: Path) -> Publication | None:
 
 
 def newest_is_readable(serving_dir: Path) -> bool:
-    """Whether the pointer can be read and the file that it names can be opened; else a version is to be published."""
+    """Return whether the pointer can be read and its file opened; if not, a new version must be published."""
     named = _find_pointer(serving_dir)
     path = None if named is None else published_versions(serving_dir).get(named.version)
     if path is None:
@@ -97,10 +97,10 @@ class PointerError(Exception):
 
 
 def read_pointer(serving_dir: Path) -> Publication:
-    """Read which version was published last.
+    """Read the pointer to the version that was published last.
 
     Raises:
-        PointerError: it is missing or damaged.
+        PointerError: the pointer is missing or damaged.
     """
     return _read_pointer(serving_dir).publication
 
@@ -143,11 +143,11 @@ def _find_pointer(serving_dir: Path) -> Publication | None:
 
 
 def _epoch(serving_dir: Path, batch_id: int, control_revision: int, recorded: int) -> str:
-    """The epoch of the next publication: that of the pointer, or a new one.
+    """Return the epoch of the next publication: that of the pointer, or a new one.
 
-    A new one begins where the pointer is lost, and where the warehouse or the control store has not come as far as it
-    had when the pointer moved: it was restored, and numbers that clients know will be given to something else. A
-    publication that was killed before the warehouse recorded it is no restore.
+    A new epoch begins if the pointer is lost, or if warehouse or control store are older than the pointer says. They
+    were restored then, and numbers that clients know will be reused for other data. One unrecorded version is no sign
+    of a restore: its publication was killed before the warehouse recorded it.
     """
     try:
         before = _read_pointer(serving_dir)
@@ -163,7 +163,7 @@ def _epoch(serving_dir: Path, batch_id: int, control_revision: int, recorded: in
 
 
 def epoch_of(connection: duckdb.DuckDBPyConnection) -> str:
-    """The epoch in which a version was published; empty where a release before published it."""
+    """Return the epoch in which a version was published; empty if an earlier release published it."""
     try:
         row = connection.execute("select epoch from marts.publication").fetchone()
     except (duckdb.CatalogException, duckdb.BinderException):
@@ -172,7 +172,7 @@ def epoch_of(connection: duckdb.DuckDBPyConnection) -> str:
 
 
 def tenant_versions_of(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
-    """Every tenant's own number in a version; empty where a release before published it."""
+    """Return each tenant's data version in a published version; empty if an earlier release published it."""
     try:
         rows = connection.execute(
             "select tenant_id, max(data_version) from marts.tenant_versions group by tenant_id"
@@ -183,7 +183,7 @@ def tenant_versions_of(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
 
 
 def _readable(serving_dir: Path) -> int:
-    """The mode of a file that whoever may read the folder may read."""
+    """Return the mode of a read-only file for the same readers as its folder."""
     return 0o400 | (serving_dir.stat().st_mode & 0o040)
 
 
@@ -196,20 +196,20 @@ def _replace_text(path: Path, text: str) -> None:
 
 
 def path_of(serving_dir: Path, version: int) -> Path:
-    """The file of a version, whether it is there or not."""
+    """Return the path of a version's file, which need not exist."""
     return serving_dir / f"marts-{version:012d}.duckdb"
 
 
 def published_at(path: Path) -> datetime:
-    """When the file of a version was made, where no pointer says it."""
+    """Return the time of publication from the file's modification time, for versions that the pointer does not name."""
     return datetime.fromtimestamp(int(path.stat().st_mtime), UTC)
 
 
 def open_locked_down(path: Path, memory_megabytes: int) -> duckdb.DuckDBPyConnection:
-    """Open a version for statements of a service: they read this file alone, within this memory.
+    """Open a version for a service: read-only, without access to other files, within a memory limit.
 
     Raises:
-        duckdb.IOException: it cannot be opened.
+        duckdb.IOException: the file cannot be opened.
     """
     connection = duckdb.connect(
         str(path),
@@ -218,10 +218,11 @@ def open_locked_down(path: Path, memory_megabytes: int) -> duckdb.DuckDBPyConnec
             "memory_limit": f"{memory_megabytes}MB",
             "threads": _READER_THREADS,
             "enable_external_access": "false",
-            # The loop that is taken for few rows otherwise: 3 s for 120 moments among 500,000 prices, sorted 0.1 s.
+            # Disable the loop join that DuckDB prefers for few rows: joining 120 moments with 500,000 prices takes
+            # 3 s by the loop, and 0.1 s by sorting.
             "asof_loop_join_threshold": "0",
-            # The first rows of an order are found by its columns alone, the others read for these, by default up to 50.
-            # Of 280,000 holders the first thousand take 15 ms so, and 50 otherwise.
+            # Find the first rows by the columns of the order alone, then read the other columns for these rows only.
+            # DuckDB does so up to 50 rows by default. The first 1,000 of 280,000 holders take 15 ms in place of 50 ms.
             "late_materialization_max_rows": "2048",
         },
     )
@@ -229,7 +230,7 @@ def open_locked_down(path: Path, memory_megabytes: int) -> duckdb.DuckDBPyConnec
 
 
 def published_versions(serving_dir: Path) -> dict[int, Path]:
-    """Files of the versions that are kept, by version."""
+    """Return the files of all versions on disk, by version."""
     return {
         int(match[1]): path
         for path in sorted(serving_dir.glob("marts-*.duckdb"))
@@ -242,12 +243,16 @@ def publish(
 ) -> Publication:
     """Copy the marts to a new version and point readers at it.
 
-    The version is one more than any that is known, whatever of pointer, files and records was lost: what was read under
-    a number stays under it. A kill before the pointer moves leaves a file that nothing names; it goes as old ones do.
+    The new number is one above the highest number in pointer, files and records. So a number is never reused, even if
+    some of them were lost. If the process is killed before the pointer moves, an unnamed file remains; it is removed
+    like an old version.
 
     Args:
-        recorded: the newest version that the warehouse knows of.
-        control_revision: of the control store, as far as it is in the marts.
+        marts_path: the build file of the marts.
+        serving_dir: folder of the published versions.
+        batch_id: the newest cycle with rows in the marts.
+        recorded: the newest version that the warehouse has recorded.
+        control_revision: the newest revision of the control store in the marts.
     """
     serving_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     named = _find_pointer(serving_dir)
@@ -267,13 +272,13 @@ def publish(
     finally:
         connection.close()
     beside = serving_dir / f".{name}.tmp"
-    # One that a killed publication left may be read-only already.
+    # A killed publication may have left this file, and made it read-only already.
     beside.unlink(missing_ok=True)
     if not reflink(marts_path, beside):
         shutil.copyfile(marts_path, beside)
     sync(beside)
     beside.chmod(_readable(serving_dir))
-    # Unlike a rename, a link does not take the place of a file.
+    # Unlike a rename, a link never overwrites an existing file.
     os.link(beside, serving_dir / name)
     beside.unlink()
     publication = Publication(version, name, utc_now().replace(microsecond=0))
@@ -299,7 +304,7 @@ def publish(
 
 
 def megabytes_needed(serving_dir: Path, pinned: Collection[int]) -> int:
-    """Disk space of the versions that may not go, rounded up; 0 where pins keep no other than would stay anyway."""
+    """Return the megabytes of versions that cannot be removed, rounded up; 0 if pins protect no additional version."""
     current = current_publication(serving_dir)
     kept = published_versions(serving_dir)
     if current is None or not any(version in pinned for version in kept if version < current.version - 1):
@@ -309,7 +314,7 @@ def megabytes_needed(serving_dir: Path, pinned: Collection[int]) -> int:
 
 
 def megabytes_held(serving_dir: Path, pinned: Collection[int]) -> int:
-    """Return the disk space of the versions that only pins keep, rounded up."""
+    """Return the megabytes of versions that only pins protect from removal, rounded up."""
     current = current_publication(serving_dir)
     if current is None:
         return 0
@@ -319,7 +324,7 @@ def megabytes_held(serving_dir: Path, pinned: Collection[int]) -> int:
 
 
 def _size(path: Path) -> int:
-    """Bytes of a file; none where it has been removed meanwhile, which readers are not asked about."""
+    """Return the bytes of a file; 0 if it was removed meanwhile, since readers do not lock versions."""
     try:
         return path.stat().st_size
     except FileNotFoundError:
@@ -333,10 +338,11 @@ def remove_old_versions(
     pinned: Collection[int] = (),
     now: datetime | None = None,
 ) -> list[int]:
-    """Remove versions that readers have had time to leave; return them.
+    """Remove old versions and leftovers of killed processes; return the numbers of the removed versions.
 
-    A version stays for the grace period after it was superseded. Beyond the disk budget the oldest go earlier. The
-    version in force and the one before it always stay, for requests in flight, and pinned ones as long as they are.
+    A version is removed when its grace period after being superseded ends. If the versions exceed the disk budget, the
+    oldest are removed earlier. The version in force, the one before it (for requests in flight) and pinned versions
+    always stay.
     """
     current = current_publication(serving_dir)
     if current is None:
@@ -359,7 +365,7 @@ def remove_old_versions(
     for leftover in serving_dir.glob(".marts-*.tmp"):
         leftover.unlink()
     for spilled in serving_dir.glob("marts-*.duckdb.tmp"):
-        # Of a reader that was killed, unless one that still has the version open writes to it.
+        # DuckDB spill files of a killed reader. New ones may belong to a reader that still has the version open.
         if not spilled.with_suffix("").exists() and moment - spilled.stat().st_mtime > grace_seconds:
             shutil.rmtree(spilled)
     return removed
