@@ -75,16 +75,17 @@ def summarize(
 
 
 def concentrate(balances: Sequence[int], supply: int | None, *, is_confirmed: bool = True) -> Concentration:
-    """Compute the figures, each only where it does not depend on who holds the rest of the supply.
+    """Compute the figures; each is known only if it does not depend on who holds the rest of the supply.
 
-    The rest is one holder's or many's. The share of the ten largest and the sum of squares are the most, and the fewest
-    holders have the majority, where it is one holder's; the other end is a rest that is spread without end. The Gini
-    coefficient also depends on how many share the rest. Below zero, it bounds nothing.
+    Each figure is computed for two extreme cases: one unseen holder owns the rest, or infinitely many share it. The
+    first case gives the highest share of the ten largest, the highest sum of squares and the lowest Nakamoto number.
+    The Gini coefficient also depends on the number of holders, so it is known only without a rest. A negative rest
+    bounds no figure.
 
     Args:
         balances: of all holders seen, largest first, none zero.
         supply: total supply in the same units; None when it is unknown.
-        is_confirmed: whether a reading confirms the supply; otherwise figures that stand are `Unconfirmed`.
+        is_confirmed: whether a reading confirms the supply; if not, known figures are `Unconfirmed`.
     """
     if not supply:
         if supply is None:
@@ -116,10 +117,13 @@ def concentrate(balances: Sequence[int], supply: int | None, *, is_confirmed: bo
 
 
 def held_by_rank(balances: Sequence[int]) -> list[tuple[int, int]]:
-    """Return what the largest holders have together, up to each of at most 80 ranks, evenly apart by logarithm.
+    """Return the cumulative balance of the largest holders at up to 80 ranks, spaced evenly by logarithm.
 
     Args:
         balances: of all holders seen, largest first.
+
+    Returns:
+        Pairs of rank and cumulative balance, in order of rank.
     """
     count = len(balances)
     per_log = (_MOST_RANKS - 1) / math.log(count) if count > 1 else 0.0
@@ -144,7 +148,7 @@ def _gini(balances: Sequence[int], held: int) -> str:
 
 
 def _nakamoto(balances: Sequence[int], supply: int, rest: int) -> int | None:
-    """Return the fewest holders with a majority; a rest in one hand takes the place of the smallest of them."""
+    """Return the smallest number of holders with a majority; a rest counts as one more large holder among them."""
     running = 0
     for count, balance in enumerate(balances, start=1):
         if 2 * (running + max(balance, rest)) > supply:
