@@ -1,7 +1,7 @@
-"""Who may call what: the guard in front of every route that needs a key.
+"""Authorization: the guard of every route that needs an API key.
 
-One indexed read of the control store per request, so that a revoked key stops at once. The rules themselves are
-`control.access`.
+The guard reads the control store once per request, by an index, so that a revoked key fails at once. `control.access`
+has the rules.
 """
 
 import logging
@@ -34,7 +34,7 @@ async def authorize(connection: ASGIConnection[Any, Any, Any, Any], handler: Bas
         ApiError: 429, 403, 400 or 406.
     """
     if isinstance(connection, Request) and connection.method == "OPTIONS":
-        return  # the framework answers which methods the path takes, the same to everybody
+        return  # the framework lists the methods of the path; that answer is public
     services: Services = connection.app.state.services
     operation: Operation = handler.opt[OPERATION]
     state = connection.scope["state"]
@@ -64,7 +64,7 @@ def bearer(connection: ASGIConnection[Any, Any, Any, Any]) -> str:
     """Return the bearer credential of a request.
 
     Raises:
-        Unauthenticated: there is none.
+        Unauthenticated: the request has none.
     """
     scheme, _, token = (connection.headers.get("authorization") or "").partition(" ")
     if scheme.lower() != "bearer" or not token.strip():
@@ -82,7 +82,7 @@ def _authenticate(services: Services, token: str) -> Principal:
             with services.store.write_at_once() as session:
                 access.touch(session, principal.key_id)
         except StoreUnavailable as error:
-            # A request must not wait for a writer, nor fail, only to record when its key was used. The next one tries.
+            # Recording the time of use must not delay or fail a request. The next request tries again.
             _log.info("the use of %s is not recorded: %s", principal.key_id, error)
     return principal
 

@@ -1,6 +1,6 @@
-"""Request bodies: read strictly, every wrong value named at once.
+"""Request bodies: strict parsing that reports all wrong values in one error.
 
-Whether a value fits what is stored is decided by the rules of the control store.
+The control store checks whether a value fits the stored data.
 """
 
 import csv
@@ -34,19 +34,19 @@ Body = TypeVar("Body", bound=Schema)
 Result = TypeVar("Result")
 
 MOST_FORM_BYTES = 16 * 1024
-"""Of a form's body: an embed token of 4 KiB, and searches and filters of some hundred bytes."""
+"""Largest body of a form: an embed token has up to 4 KiB, and filters have a few hundred bytes."""
 _MOST_FORM_FIELDS = 50
 _SMALL_BYTES = 32 * 1024
-"""A body up to this size takes a few milliseconds to read."""
+"""A body up to this size takes a few milliseconds to parse."""
 
-# Numbers with a fraction stay exact; a float never comes into being.
+# Numbers with a fraction become exact decimals, never floats.
 _DECODER = msgspec.json.Decoder(float_hook=Decimal)
 _WHOLE = re.compile(r"-?\d{1,19}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Rows(Generic[Body]):
-    """The rows of a body that may hold one or many; a bare object is one, whatever else holds one is many."""
+    """Rows of a body. `is_bulk` is False for a bare object, and True for an array or CSV, even of one row."""
 
     rows: Sequence[Body]
     is_bulk: bool
@@ -76,7 +76,7 @@ def rows_of(body_type: type[Body]) -> Provide:
 
 
 def form_of(body_type: type[Body]) -> Provide:
-    """Return the dependency that reads a form, as browsers send it, as a struct of texts and numbers."""
+    """Return the dependency that reads a browser's form as a struct of texts and numbers."""
 
     async def provide(request: Request[Any, Any, Any]) -> Body:
         return await sync_to_thread(read_form, await content_of(request, media_types.FORM), body_type)
@@ -86,10 +86,10 @@ def form_of(body_type: type[Body]) -> Provide:
 
 
 async def refuse_body(connection: ASGIConnection[Any, Any, Any, Any], _: BaseRouteHandler) -> None:
-    """Refuse the body of a request to an operation that takes none: it would have no effect.
+    """Refuse a body for an operation that takes none, since it would have no effect.
 
     Raises:
-        ApiError: 400, there is one.
+        ApiError: 400, the request has a body.
     """
     if isinstance(connection, Request) and (await connection.body()):
         detail = f"{connection.method} {connection.url.path} takes no body; send none"
@@ -99,20 +99,20 @@ async def refuse_body(connection: ASGIConnection[Any, Any, Any, Any], _: BaseRou
 
 
 async def content_of(request: Request[Any, Any, Any], *known: str) -> bytes:
-    """Return a request's body, which is of one of these media types.
+    """Return a request's body, which must have one of these media types.
 
     Raises:
-        ApiError: 415, it is of another one.
+        ApiError: 415, the body has another media type.
     """
     _media_type_of(request, *known)
     return await _content(request)
 
 
 def form_fields(content: bytes) -> list[tuple[str, str]]:
-    """Return names and values of a form (application/x-www-form-urlencoded, UTF-8), in its order.
+    """Return names and values of a form (application/x-www-form-urlencoded, UTF-8), in their order.
 
     Raises:
-        ApiError: 400, it is none, or has more fields than any form of ours.
+        ApiError: 400, the content is not a form, or has more fields than any form of this service.
     """
     if content.count(b"&") >= _MOST_FORM_FIELDS:
         raise ApiError(
@@ -125,10 +125,11 @@ def form_fields(content: bytes) -> list[tuple[str, str]]:
 
 
 def read_form(content: bytes, body_type: type[Body]) -> Body:
-    """Read a form as a struct of texts and numbers; an empty field is one left out.
+    """Read a form as a struct of texts and numbers; an empty field counts as absent.
 
     Raises:
-        ApiError: 400 when it is no form or has unknown or repeated fields, 422 when values are missing or malformed.
+        ApiError: 400, the content is not a form, or has unknown or repeated fields. 422, values are missing or
+            malformed.
     """
     pairs = form_fields(content)
     known = {found.encode_name for found in _fields(body_type)}
@@ -142,7 +143,7 @@ def read_body(content: bytes, body_type: type[Body]) -> Body:
     """Read a JSON object as a struct.
 
     Raises:
-        ApiError: 400 when it is not JSON or has unknown fields, 422 when values are missing or of the wrong type.
+        ApiError: 400, the content is not JSON or has unknown fields; 422, values are missing or have the wrong type.
     """
     values = _decode(content)
     if not isinstance(values, dict):
@@ -154,7 +155,7 @@ def read_rows(content: bytes, body_type: type[Body]) -> Rows[Body]:
     """Read a JSON object or an array of objects.
 
     Raises:
-        ApiError: as `read_body`, each error with its row; 422 when the array is empty.
+        ApiError: as for `read_body`, each error with its row; 422, the array is empty.
     """
     values = _decode(content)
     if not isinstance(values, list):
@@ -165,14 +166,14 @@ def read_rows(content: bytes, body_type: type[Body]) -> Rows[Body]:
 
 
 def read_csv(content: bytes, body_type: type[Body]) -> Rows[Body]:
-    """Read CSV (RFC 4180, UTF-8) whose header names fields of a struct of texts and decimals, in any order.
+    """Read CSV (RFC 4180, UTF-8). The header lists fields of a struct of texts and decimals, in any order.
 
-    An empty cell is a field left out; an empty line is nothing. Rows count from 1 behind the header in `detail`, and
-    from 0 in `pointer`, as if the body were an array of objects.
+    An empty cell counts as an absent field; empty lines are skipped. Errors number the rows after the header: from 1
+    in `detail`, and from 0 in `pointer`, as if the body were an array of objects.
 
     Raises:
-        ApiError: 400 when it is not CSV or the header has unknown columns; 422 when there is no row, when a row is
-            longer or shorter than the header, or when values are missing or malformed.
+        ApiError: 400, the content is not CSV or has unknown columns. 422, there are no rows, a row has another length
+            than the header, or values are missing or malformed.
     """
     lines = _csv_lines(content)
     header = next(lines, [])
@@ -201,7 +202,7 @@ def read_csv(content: bytes, body_type: type[Body]) -> Rows[Body]:
 
 @dataclass(slots=True)
 class _Findings:
-    """What is wrong with a body: names that are not known, and values that are missing or of the wrong type."""
+    """Errors of a body: unknown names, and values that are missing or have the wrong type."""
 
     unknown: list[FieldError] = field(default_factory=list)
     wrong: list[FieldError] = field(default_factory=list)
@@ -231,7 +232,7 @@ async def _read_in_thread(
     content: bytes,
     body_type: type[Body],
 ) -> Result:
-    """Read a body outside the event loop; a large one, which may take a second, in its tenant's turn."""
+    """Parse a body in a thread; a large body may take a second, so it waits for its tenant's turn."""
     if len(content) <= _SMALL_BYTES:
         return await sync_to_thread(read, content, body_type)
     state = request.scope["state"]
@@ -247,12 +248,12 @@ async def _content(request: Request[Any, Any, Any]) -> bytes:
 
 
 def _to_number(body_type: type[Schema], name: str, value: str) -> Any:
-    """Return a form's text as the whole number that the struct wants there, or as it is."""
+    """Convert a form's text to a whole number if the struct's field is one; return other text unchanged."""
     wanted = next((found.type for found in _fields(body_type) if found.encode_name == name), str)
     try:
         return msgspec.convert(value, wanted)
     except msgspec.ValidationError:
-        # What is no number either is told with the other wrong values.
+        # Keep text that is not a number: the later check reports it together with the other wrong values.
         return int(value) if _WHOLE.fullmatch(value) else value
 
 
@@ -269,7 +270,7 @@ def _decode(content: bytes) -> Any:
 
 
 class _Repeating(dict[str, Any]):
-    """A JSON object that has `key` more than once."""
+    """A JSON object that contains `key` more than once."""
 
     def __init__(self, pairs: Sequence[tuple[str, Any]]) -> None:
         super().__init__(pairs)
@@ -277,7 +278,7 @@ class _Repeating(dict[str, Any]):
 
 
 def _find_repeated_key(content: bytes) -> FieldError | None:
-    """Return where one object has a key twice, None where none has; the decoder silently takes the last one."""
+    """Return the error for a key that an object contains twice, or None. The decoder silently takes the last one."""
     found = False
 
     def make(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -288,7 +289,7 @@ def _find_repeated_key(content: bytes) -> FieldError | None:
         found = True
         return _Repeating(pairs)
 
-    # Numbers are left as they are written: they are not what is looked for.
+    # Keep numbers as text: this search needs only the keys.
     places = [("", json.loads(content.decode(), object_pairs_hook=make, parse_int=str, parse_float=str))]
     while found and places:
         pointer, value = places.pop()
@@ -320,7 +321,7 @@ def _numbered(values: Sequence[Any]) -> Iterator[tuple[str, str, Any]]:
 
 
 def _read_all(places: Iterable[tuple[str, str, Any]], body_type: type[Body]) -> list[Body]:
-    """Read objects, each with the pointer to it and what its errors begin with."""
+    """Read objects. Each place is the JSON pointer of an object, the prefix of its errors, and the object."""
     findings = _Findings()
     read = [_read(values, body_type, pointer, label, findings) for pointer, label, values in places]
     findings.check()
@@ -328,7 +329,7 @@ def _read_all(places: Iterable[tuple[str, str, Any]], body_type: type[Body]) -> 
 
 
 def _read(values: Any, body_type: type[Body], pointer: str, label: str, findings: _Findings) -> Body | None:
-    """Read one object; None when something is wrong with it, which is among the findings then."""
+    """Read one object; if a required value is missing or wrong, return None and add the errors to the findings."""
     if not isinstance(values, dict):
         findings.wrong.append(FieldError(pointer=pointer, code="invalid", detail=f"{label}it must be a JSON object"))
         return None
@@ -368,7 +369,7 @@ def _explain(error: msgspec.ValidationError, annotation: Any) -> str:
 
 
 def _choices(annotation: Any) -> Iterator[str]:
-    """Yield the texts that a type lists; of a list of listed texts, those of its elements."""
+    """Yield the allowed texts of a literal or an enum; for a list, yield those of its elements."""
     if typing.get_origin(annotation) is typing.Literal:
         yield from typing.get_args(annotation)
     elif isinstance(annotation, type) and issubclass(annotation, Enum):
@@ -379,7 +380,7 @@ def _choices(annotation: Any) -> Iterator[str]:
 
 
 class _Field(NamedTuple):
-    """A field of a struct; `row_type` is the struct of its rows when it is a list of them."""
+    """A field of a struct; for a list of structs, `row_type` is the struct of its elements."""
 
     name: str
     encode_name: str

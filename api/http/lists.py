@@ -1,4 +1,4 @@
-"""Lists: a page of rows as JSON, or all of them in a tabular form."""
+"""Lists: one page of rows as JSON, or all rows in a tabular form."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -16,7 +16,7 @@ Row = TypeVar("Row")
 Item = TypeVar("Item", bound=Schema)
 Answer = TypeVar("Answer", bound=Schema)
 
-# The form of the keys of rows of the control store: the value that they are sorted by, and an id.
+# Type of the sort keys of rows in the control store: the sorted value and an id.
 STORED: type[tuple[str, str]] = tuple[str, str]
 
 
@@ -25,12 +25,12 @@ def stored(
     list_page: Callable[[Session, int, After | None], Page[Row]],
     to_items: Callable[[Sequence[Row], Session, Any], list[Item]],
 ) -> Fetch[Item]:
-    """Return what fetches rows of the control store.
+    """Return a function that fetches pages of rows from the control store.
 
     Args:
         call: the request.
-        list_page: reads so many rows behind a position.
-        to_items: makes of a page's rows what answers show; the snapshot is that of the list, None where it has none.
+        list_page: reads up to a number of rows after a position.
+        to_items: converts a page's rows to structs of the answer; its snapshot is that of the list, or None.
     """
 
     def fetch(snapshot: Snapshot | None, after: Key | None, count: int) -> Fetched[Item]:
@@ -57,20 +57,20 @@ def read_list(
     state: Callable[[], object] | None = None,
     **fields: Any,
 ) -> Answer | Tabular[Item]:
-    """Return a page of a list, or all of it where a tabular form is asked for.
+    """Return one page of a list, or the whole list if the client accepts a tabular form.
 
     Args:
         call: the request.
         answer: struct of a page: `data`, `page`, `as_of` where there is a snapshot, and the fields.
         item: struct of a row.
-        fetch: reads rows behind a key.
-        limit: rows of a page.
-        position: where the request's cursor goes on.
-        snapshot: the published version that rows are read from; configuration alone has none.
-        subject: the token or wallet that the list is of.
-        label: names a file that is of no token or wallet.
-        state: what of it changes with neither data nor configuration, for the ETag of tabular answers.
-        fields: what else a page has.
+        fetch: reads rows after a key.
+        limit: largest number of rows in a page.
+        position: position of the request's cursor.
+        snapshot: the published version that the rows come from; None for configuration.
+        subject: the token or wallet that owns the list.
+        label: name of the file if the list belongs to no token or wallet.
+        state: returns state that changes independently of data and configuration, for the ETag of tabular answers.
+        fields: further fields of a page.
     """
     if snapshot is not None:
         fields["as_of"] = DataVersion(data_version=snapshot.data_version(call.tenant_id))
@@ -82,5 +82,5 @@ def read_list(
 
 
 def read_all(call: Call, snapshot: Snapshot, fetch: Fetch[Item]) -> list[Item]:
-    """Return all rows of a list that is never long, for an ETag where the clock may change any row."""
+    """Return all rows of a short list. Its ETag needs them all if the clock may change any row."""
     return [row for batch in call.batches(snapshot.version, fetch) for row in batch]

@@ -1,7 +1,6 @@
-"""HEAD on every path that has GET, the same work and headers without the body; and the methods named in `Allow`.
+"""HEAD on every path that has GET, with the same headers and no body; and complete `Allow` headers.
 
-It wraps the whole application, so that no route can be without it. What a client may ask with which method is decided
-by the routes.
+The wrapper contains the whole application, so it works for every route. The routes decide which methods a path has.
 """
 
 import asyncio
@@ -13,9 +12,9 @@ from litestar.types import ASGIApp, HTTPReceiveMessage, HTTPScope, Message, Rece
 
 
 def answering_head(app: Litestar) -> ASGIApp:
-    """Wrap an application: HEAD is asked of it as GET, and what it sends as a body stays here."""
+    """Wrap an application: run HEAD as GET and drop the body, and add missing methods to `Allow`."""
     routed = app.asgi_handler
-    # The framework's answers to OPTIONS name the methods of one controller of a path alone.
+    # For OPTIONS, the framework lists only the methods of one controller, but a path may have several controllers.
     methods = {
         route.path_format: ", ".join(sorted(route.route_handler_map)).encode("ascii")
         for route in app.routes
@@ -53,7 +52,7 @@ async def _without_body(app: ASGIApp, scope: HTTPScope, send: Send) -> None:
         if not is_asked:
             is_asked = True
             return {"type": "http.request", "body": b"", "more_body": False}
-        # A stream waits for the client to leave; nobody wants the rest of this one.
+        # A stream runs until the client disconnects. HEAD needs no body, so report a disconnect.
         await answered.wait()
         return {"type": "http.disconnect"}
 
@@ -67,7 +66,7 @@ async def _without_body(app: ASGIApp, scope: HTTPScope, send: Send) -> None:
     try:
         await app(asked, receive, send_start)
     finally:
-        # Routing leaves it for whoever logs the request.
+        # Copy the matched route template back, so that the access log can report it.
         scope["path_template"] = asked.get("path_template", "")
 
 

@@ -1,6 +1,6 @@
-"""The OpenAPI 3.1 document, made from the routes: signatures, docstrings, structs and `Operation`.
+"""The OpenAPI 3.1 document, generated from the routes: signatures, docstrings, structs and `Operation`.
 
-Nothing is described here that a route or a struct says already.
+This module repeats nothing that a route or a struct describes.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,7 +28,7 @@ from control.idempotency import KEY
 _EXAMPLES: dict[str, dict[str, dict[str, Any]]] = msgspec.json.decode(
     (Path(__file__).parent / "examples.json").read_bytes()
 )
-"""Answers by operation, status and media type, as recorded from the tests by `make examples`."""
+"""Example answers by operation, status and media type; `make examples` records them from the tests."""
 
 _REF = "#/components/schemas/{name}"
 _SECURITY = "apiKey"
@@ -146,7 +146,7 @@ def build_document(app: Litestar) -> dict[str, Any]:
     }
 
 
-# What the document begins with, and what follows it.
+# Sections of the document and their descriptions, in the order of the document.
 _SECTIONS = {
     "Tokens": "Tokens that you track, with holders, activities, supply and market capitalization.",
     "Wallets": "Wallets that you track, with balances, activities and value.",
@@ -166,7 +166,7 @@ _SECTIONS = {
 
 
 def _sections(used: AbstractSet[str]) -> list[dict[str, str]]:
-    """Return the sections of the document, in their order; each is used, and no other."""
+    """Return the sections of the document in order; raise if described and used sections differ."""
     if used != _SECTIONS.keys():
         raise ValueError(f"sections that are used and those that are described differ: {used ^ _SECTIONS.keys()}")
     return [{"name": name, "description": description} for name, description in _SECTIONS.items()]
@@ -174,7 +174,7 @@ def _sections(used: AbstractSet[str]) -> list[dict[str, str]]:
 
 def _describe(path: str, handler: HTTPRouteHandler) -> dict[str, Any]:
     operation: Operation = handler.opt[OPERATION]
-    # A handler that runs in a thread is wrapped; the docstring is that of the function inside.
+    # The framework wraps a handler that runs in a thread; the wrapped function has the docstring.
     function = getattr(handler.fn, "func", handler.fn)
     name, text = handler.handler_name, function.__doc__ or ""
     if operation.of is not None:
@@ -250,14 +250,14 @@ def _describe_body(operation: Operation, body: type[Any]) -> dict[str, Any]:
 
 
 def _describe_type(kind: type[Any]) -> dict[str, Any]:
-    """Describe a type that is not one of JSON's."""
+    """Return the schema of a type that JSON does not have."""
     if kind is ExactNumber:
         return {"type": ["number", "string"]}
     raise NotImplementedError(f"{kind.__name__} has no schema")
 
 
 def _parameters(handler: HTTPRouteHandler) -> Iterator[tuple[str, str, FieldDefinition]]:
-    """Yield name, location and declaration of each: of dependencies, of the handler, of the answer's form."""
+    """Yield name, location and declaration of each parameter of dependencies, handler and tabular answer."""
     handed = (provider.parsed_fn_signature for provider in handler.resolve_dependencies().values())
     for signature in (*handed, handler.parsed_fn_signature):
         for name, field in signature.parameters.items():

@@ -1,8 +1,7 @@
-"""Cursors: opaque, encrypted positions in a collection, tied to one route, its filters and one tenant.
+"""Cursors: opaque, encrypted positions in a collection, valid for one route, its filters and one tenant.
 
-One is pinned to the version that answered, or carries what its walk has delivered, to go on in the newest version.
-
-How a page is queried does not go here.
+A cursor either stays in the version that answered, or contains a digest of the delivered rows. With the digest, the
+next page comes from the newest version. The queries of pages belong elsewhere.
 """
 
 import base64
@@ -38,7 +37,7 @@ class _Content(msgspec.Struct, frozen=True, array_like=True):
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """The rows that the pages before have delivered: the key of the first of all, and a digest of them."""
+    """The rows of all earlier pages: the key of the first row, and a digest of the rows."""
 
     first: Key
     digest: int
@@ -46,9 +45,9 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where a collection goes on: after which key, read in which published version (0: none).
+    """Position of a cursor: the key of the last delivered row, and the published version (0: none) of its page.
 
-    With `delivered`, it goes on in the newest version; without, in that one.
+    With `delivered`, the next page comes from the newest version; without it, from the same version.
     """
 
     version: int
@@ -57,7 +56,7 @@ class Position:
 
 
 class CursorCipher:
-    """Makes and reads cursors. One position has one cursor, so that equal answers are equal to the byte.
+    """Encrypt and decrypt cursors. Encryption is deterministic, so that equal answers have equal bytes.
 
     Args:
         secret: the service's key, 32 bytes.
@@ -70,8 +69,9 @@ class CursorCipher:
         """Return the cursor of a position.
 
         Args:
-            scope: that of `cursor_scope`.
-            epoch: the installation's, when the page was read.
+            scope: result of `cursor_scope`.
+            epoch: epoch of the installation when the page was read.
+            position: the position.
         """
         delivered = position.delivered
         content = msgspec.msgpack.encode(
@@ -86,11 +86,11 @@ class CursorCipher:
         return base64.urlsafe_b64encode(self._cipher.encrypt(content, [scope])).rstrip(b"=").decode("ascii")
 
     def decrypt(self, scope: bytes, epoch: str, cursor: str, form: type[Key] = Key) -> Position:
-        """Return the position of a cursor, whose keys are of this form.
+        """Return the position of a cursor with keys of this form.
 
         Raises:
-            ApiError: 400, the cursor is not ours, or was made for another route, filter or tenant, or with keys of
-                another form; 410, it was made in another epoch.
+            ApiError: 400, the cursor is invalid, has keys of another form, or belongs to another route, filter or
+                tenant; 410, it was made in another epoch.
         """
         try:
             if len(cursor) > _LONGEST or not cursor.isascii():
@@ -120,6 +120,6 @@ def _other_epoch() -> ApiError:
 
 
 def cursor_scope(request: Request[Any, Any, Any], tenant_id: str, now: datetime) -> bytes:
-    """Return what ties a cursor to its collection: path, filters, with the days that they name now, and tenant."""
+    """Return the scope of a cursor: path, tenant and filters. Days such as `yesterday` become dates."""
     filters = sorted((name, value) for name, value in dated_items(request, now) if name not in _PASSED_OVER)
     return msgspec.json.encode([request.scope["path"], tenant_id, filters])

@@ -1,6 +1,6 @@
-"""Query parameters: their declarations, and the reading of instants, moments and exact amounts.
+"""Query parameters: declarations, and parsing of instants and moments.
 
-Declarations are what OpenAPI documents and what is accepted: a name that is not declared is refused.
+OpenAPI documents the declared parameters. Requests with other parameters are refused.
 """
 
 import re
@@ -31,19 +31,19 @@ from control.instants import FORMS, is_day, read_block, read_instant_or_day, wri
 Provided = TypeVar("Provided")
 
 Injected: TypeAlias = NamedDependency[SkipValidation[Provided]]
-"""What is handed to a handler under the argument's name, as it is."""
+"""A dependency that a handler receives unchanged, under the argument's name."""
 
 INSTANT = timedelta(microseconds=1)
-"""The smallest step of times in stores: a moment that includes an instant ends so much after it."""
+"""Resolution of stored times. A moment that includes an instant ends this much after it."""
 
-# The newest covered block, whichever day it is of.
+# Means the newest covered block, even if that is of an earlier day.
 _TODAY = "today"
 _MOMENT_FORMS = f"{FORMS}, block:N, {_TODAY}, yesterday or last-month-end"
-# Where a day may be named by the present date.
+# Parameters that accept days relative to the date of the request, such as `yesterday`.
 _MOMENTS = frozenset({"asOf", "from", "to"})
 _OF_PAGES = frozenset({"limit", "cursor"})
 
-# What can be read as a declared type; whether the value is one that may be given is asked later.
+# Syntax of the declared types; later checks decide whether the value is allowed.
 _FORMS = {
     "integer": (re.compile(r"-?\d+", re.ASCII), "a whole number such as 50"),
     "boolean": (re.compile("true|false|1|0", re.IGNORECASE | re.ASCII), "true or false"),
@@ -51,9 +51,9 @@ _FORMS = {
 
 
 def in_path(name: str, description: str, example: str, form: Keywords) -> Any:
-    """Declare a parameter of the path, with the id of the example data that the document shows.
+    """Declare a path parameter, with an id of the example data for the OpenAPI document.
 
-    Its form only documents the values, as for other parameters; the readers refuse wrong values with their own codes.
+    The form only documents the values. The functions that parse them refuse wrong values with their own codes.
     """
     return PathParameter(name=name, description=description, examples=[Example(value=example)], schema_extra=form)
 
@@ -125,12 +125,12 @@ ContextChoice = Annotated[
         "By default they are only in the response headers.",
     ),
 ]
-"""Of each operation that answers rows; no handler takes it."""
+"""Parameter of every operation with a tabular form; `context_form` reads it, handlers do not receive it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """A query parameter as declared: whether it must be given, its type in JSON's words, and its values if listed."""
+    """A declared query parameter: its JSON type, whether it is required, and its values if they are listed."""
 
     is_required: bool
     type: str
@@ -138,13 +138,13 @@ class Declared:
 
     @property
     def is_text(self) -> bool:
-        """Whether any text may be a value."""
+        """True if the parameter accepts any text."""
         return self.type == "string" and not self.choices
 
 
 @dataclass(frozen=True, slots=True)
 class TimeRange:
-    """The range asked about, `start` <= t < `end`; None where it was left open."""
+    """The requested range, `start` <= t < `end`; a bound is None if the request has none."""
 
     start: datetime | None
     end: datetime | None
@@ -152,10 +152,10 @@ class TimeRange:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """The moment a parameter, or a property, asks about: a block by number, or what is before `end`, blocks and
-    prices alike.
+    """The requested moment of a parameter or a field of the body: a block by number, or an exclusive `end`.
 
-    An instant T ends at T + 1 us, since times in stores have microseconds; a day at the next midnight.
+    Blocks and prices before `end` count. For an instant, `end` is one microsecond later, the resolution of stored
+    times. For a day, it is the next midnight.
     """
 
     parameter: str
@@ -169,7 +169,7 @@ def read_range(start: str | None, end: str | None) -> TimeRange:
     """Read `from` and `to`.
 
     Raises:
-        Unparseable: malformed.
+        Unparseable: a bound is malformed.
         ApiError: 422, the range is empty.
     """
     read = TimeRange(
@@ -185,13 +185,13 @@ def read_moment(text: str | None, now: datetime, parameter: str = "asOf") -> Mom
     """Read a moment: an instant, a day (its end) by date or by name, or `block:N`; None for `today` or no text.
 
     Args:
-        text: what was written.
-        now: the instant of the request, aware, which says what day is yesterday.
-        parameter: its name, for errors.
+        text: value of the parameter.
+        now: instant of the request, aware; it gives `yesterday` and `last-month-end` their dates.
+        parameter: name of the parameter, for errors.
 
     Raises:
-        Unparseable: malformed.
-        ApiError: 422, too late.
+        Unparseable: the text is malformed.
+        ApiError: 422, the moment is beyond the calendar.
     """
     if text is None or text == _TODAY:
         return None
@@ -205,11 +205,11 @@ def read_moment(text: str | None, now: datetime, parameter: str = "asOf") -> Mom
 
 
 def read_moments(start: str, end: str | None, now: datetime) -> tuple[Moment, Moment | None]:
-    """Read the moments `from` and `to`, as `read_moment`; None is the newest covered block.
+    """Read the moments `from` and `to` as `read_moment` does; None as `to` means the newest covered block.
 
     Raises:
-        Unparseable: on 'from' or 'to', malformed.
-        ApiError: 422, on 'from' or 'to'.
+        Unparseable: `from` or `to` is malformed.
+        ApiError: 422, `from` or `to` is beyond the calendar, or `from` is `today`.
     """
     first = read_moment(start, now, "from")
     if first is None:
@@ -218,27 +218,27 @@ def read_moments(start: str, end: str | None, now: datetime) -> tuple[Moment, Mo
 
 
 def query_items(connection: ASGIConnection[Any, Any, Any, Any]) -> list[tuple[str, str]]:
-    """Return names and values of the query string, in its order."""
+    """Return names and values of the query string, in their order."""
     return parse_qsl(connection.scope["query_string"].decode("latin-1"), keep_blank_values=True)
 
 
 def dated_items(connection: ASGIConnection[Any, Any, Any, Any], now: datetime) -> list[tuple[str, str]]:
-    """Return names and values of the query string, days by their dates: what it asks for on any later day, too."""
+    """Return names and values of the query string, with names of days replaced by dates that stay the same later."""
     return [(name, write_day(value, now) if name in _MOMENTS else value) for name, value in query_items(connection)]
 
 
 def check_query(connection: ASGIConnection[Any, Any, Any, Any], known: Mapping[str, Declared]) -> None:
-    """Refuse query parameters that the operation does not declare, and repeated, unreadable, empty and missing ones.
+    """Refuse query parameters that are unknown, repeated, malformed, empty or missing.
 
-    The text `null` is among the values of none but a free text: the framework would take it for one left out.
+    Also refuse the text `null` except in free text: the framework would treat it as an absent value.
 
     Args:
         connection: the request.
         known: declared parameters of the operation, by name.
 
     Raises:
-        ApiError: names the first ones; 400 for the first three, 422 for a value that is empty, `null`, missing or not
-            listed.
+        ApiError: 400 for unknown, repeated and malformed parameters; 422 for values that are empty, `null`, missing or
+            not listed. The error names the first of them.
     """
     errors: list[FieldError] = []
     malformed: list[FieldError] = []
@@ -277,14 +277,14 @@ def check_query(connection: ASGIConnection[Any, Any, Any, Any], known: Mapping[s
 
 
 def check_form(connection: ASGIConnection[Any, Any, Any, Any], media_type: str) -> None:
-    """Refuse parameters that the form of the answer does not take: of pages with files, of CSV with other forms.
+    """Refuse parameters that do not fit the answer's format: `limit` and `cursor` for files, `context` without CSV.
 
     Args:
-        connection: the request, its parameters known.
-        media_type: of the answer.
+        connection: the request, after `check_query`.
+        media_type: media type of the answer.
 
     Raises:
-        ApiError: 400, names each.
+        ApiError: 400; the error names each parameter.
     """
     errors: list[FieldError] = []
     for name, _ in query_items(connection):
@@ -299,7 +299,7 @@ def check_form(connection: ASGIConnection[Any, Any, Any, Any], media_type: str) 
 
 
 def context_form(connection: ASGIConnection[Any, Any, Any, Any]) -> str | None:
-    """Return the place of the context in CSV; None: nowhere."""
+    """Return the place of the context in CSV; None if the file has no context."""
     return dict(query_items(connection)).get(CONTEXT)
 
 

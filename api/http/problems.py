@@ -1,4 +1,4 @@
-"""Errors as answers: problem details (RFC 9457), from our own errors and the framework's."""
+"""Error answers: problem details (RFC 9457), made from errors of this service and of the framework."""
 
 import logging
 import re
@@ -39,7 +39,7 @@ from control.errors import (
 _log = logging.getLogger("ledgermart.api")
 
 
-# An answer must not repeat a large request: longer texts are cut.
+# Longest texts in an answer, in characters. Longer ones are cut, so that an error never repeats a large request.
 _LONGEST_DETAIL = 2000
 
 
@@ -52,7 +52,7 @@ _LONGEST_PLACE = 200
 _CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
-# What the framework raises before a handler runs; its own words are kept where they help.
+# Code and detail for errors that the framework raises before a handler runs. Other statuses keep its own detail.
 _FRAMEWORK_PROBLEMS = {
     404: ("unknown-route", "this path does not exist; /openapi.json lists all paths"),
     405: ("method-not-allowed", "this path does not support the method; see the Allow header"),
@@ -61,7 +61,7 @@ _FRAMEWORK_PROBLEMS = {
 
 
 def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
-    """Answer any exception as a problem; what nobody expected is logged and answered without its text."""
+    """Convert any exception to a problem. Log unexpected exceptions, and hide their text from the client."""
     if isinstance(error, StoreUnavailable) and error.cause is not None:
         _log.warning("request %s: %s", request_id(request.scope), error)
     problem = _to_api_error(request, error)
@@ -80,7 +80,7 @@ def problem_response(request: Request[Any, Any, Any], error: ApiError) -> Respon
 
 
 async def send_problem(scope: HTTPScope, send: Send, error: ApiError) -> None:
-    """Answer a request that does not reach the framework with one error as problem details."""
+    """Send one error as problem details, for a request that does not reach the framework."""
     headers = {"Content-Type": media_types.PROBLEM, "Cache-Control": "no-store", **error.headers}
     encoded = [(name.lower().encode("ascii"), value.encode("latin-1")) for name, value in headers.items()]
     await send({"type": "http.response.start", "status": error.status, "headers": encoded})
@@ -168,7 +168,7 @@ def _from_values(found: Sequence[Invalid]) -> ApiError:
 
 
 def _from_validation(error: ValidationException, names: Mapping[str, str]) -> ApiError:
-    """Make a 422 of the framework's findings about query and path parameters; bodies are read elsewhere."""
+    """Convert the framework's errors about query and path parameters to a 422; `api.http.bodies` checks bodies."""
     findings = error.extra if isinstance(error.extra, list) else []
     errors = []
     for finding in findings:

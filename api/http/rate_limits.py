@@ -1,6 +1,6 @@
-"""Rate limits of keys, and of addresses without one: fixed windows of a minute, counted in this process.
+"""Rate limits by API key, or by address without a key: fixed windows of one minute.
 
-Several processes each count for themselves.
+Each process counts its own requests.
 """
 
 import hashlib
@@ -14,11 +14,11 @@ _WINDOW_SECONDS = 60
 
 
 class RateLimiter:
-    """Counts requests by key, by the tenant of embed tokens, or by address; used from the event loop alone.
+    """Counter of requests by key, by tenant for embed tokens, or by address. Use it only in the event loop.
 
     Args:
-        per_minute: most requests of one of them in a window.
-        clock: seconds, never running backwards.
+        per_minute: largest number of requests of one key, tenant or address in a window.
+        clock: monotonic clock in seconds.
     """
 
     def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -28,14 +28,14 @@ class RateLimiter:
         self._swept = clock()
 
     def admit(self, key_id: str) -> dict[str, str]:
-        """Count one request and return the headers that say how many are left.
+        """Count one request, and return the headers with the number of requests left.
 
         Raises:
-            ApiError: 429, the window is used up.
+            ApiError: 429, the window has no requests left.
         """
         now = self._clock()
         if now - self._swept >= _WINDOW_SECONDS:
-            # Anybody can come from ever new addresses; what is kept is no more than the requests of two windows.
+            # A client may use ever new addresses. Sweeping bounds the memory to the requests of two windows.
             self._windows = {key: kept for key, kept in self._windows.items() if now - kept[0] < _WINDOW_SECONDS}
             self._swept = now
         started, count = self._windows.get(key_id, (now, 0))
@@ -59,13 +59,13 @@ class RateLimiter:
 
 
 class Refusals:
-    """Limits on wrong API keys, for one address and for all; used from the event loop alone.
+    """Limits on wrong API keys, per address and in total. Use it only in the event loop.
 
-    A key that was right lately is looked up in any case. So clients that share an address with an attacker, as behind
-    one proxy, are not locked out.
+    A recently valid key is exempt from the limits. So an attacker does not lock out clients that share his address, as
+    behind a proxy.
 
     Args:
-        clock: seconds, never running backwards.
+        clock: monotonic clock in seconds.
     """
 
     per_address = 60
@@ -83,11 +83,11 @@ class Refusals:
         """Check that a key may be looked up.
 
         Args:
-            address: as `address_key` returns it.
+            address: result of `address_key`.
             token: the key.
 
         Raises:
-            ApiError: 429, too many wrong keys came from the address, or in all.
+            ApiError: 429, the address sent too many wrong keys, or all addresses together did.
         """
         now = self._clock()
         if now - self._began >= _WINDOW_SECONDS:
@@ -115,7 +115,7 @@ class Refusals:
         self._total += 1
 
     def forgive(self, token: str) -> None:
-        """Remember that a key is right."""
+        """Record that a key is valid."""
         digest = _digest(token)
         self._known.pop(digest, None)
         self._known[digest] = None
@@ -128,12 +128,12 @@ def _digest(token: str) -> bytes:
 
 
 def address_key(host: str | None) -> str:
-    """Return what the requests of a client without a credential are counted by: its address, of IPv6 the network."""
+    """Return the key that counts a client without a credential: its IPv4 address, or its IPv6 network."""
     try:
         address = ipaddress.ip_address(host or "")
     except ValueError:
         return f"address {host}"
     if address.version == 4:
         return f"address {address}"
-    # One subscriber has at least a network of 64 bits.
+    # Providers give each subscriber a network of 64 bits or larger.
     return f"address {ipaddress.ip_network((address, 64), strict=False)}"

@@ -1,6 +1,6 @@
-"""What every response carries and every request leaves behind: request id, security headers, one log line.
+"""Request id and security headers of every response, and one log line per request.
 
-It wraps the whole application, since routing errors pass no middleware. Bodies, query strings and
+The wrapper contains the whole application, because routing errors bypass middleware. Bodies, query strings and
 credentials never reach the log.
 """
 
@@ -40,7 +40,7 @@ def request_id(scope: Any) -> str:
 
 
 def observed(app: ASGIApp) -> ASGIApp:
-    """Wrap an application: add the headers of every response, and log each request once it is answered."""
+    """Wrap an application: add the common headers to every response, and log each request after its response."""
 
     async def application(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != ScopeType.HTTP:
@@ -58,7 +58,7 @@ def observed(app: ASGIApp) -> ASGIApp:
                 present = {name.lower() for name, _ in message["headers"]}
                 added = SECURITY_HEADERS | {"x-request-id": request_id(scope)} | scope["state"].get("headers", {})
                 if scope["state"].get("may_be_framed"):
-                    # Its Content-Security-Policy says by whom; X-Frame-Options could name no origin.
+                    # Content-Security-Policy lists the allowed origins; X-Frame-Options cannot name origins.
                     del added["x-frame-options"]
                 message["headers"] = [
                     *message["headers"],

@@ -1,6 +1,6 @@
-"""What is said about each route beyond its signature: role, statuses, errors, and an example that a test executes.
+"""Specification of each route beyond its signature: role, statuses, errors, and an example that a test executes.
 
-OpenAPI, authorization and content negotiation all read it; nothing of it is repeated elsewhere.
+OpenAPI, authorization and content negotiation read it. No other module repeats it.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from api.schema import Schema
 from control.access import Role
 from control.subjects import Kind
 
-# Keys of a route's `opt`: its Operation, and what `create_app` derives from its signature.
+# Keys of a route's `opt`: its Operation, and values that `create_app` derives from its signature.
 OPERATION = "operation"
 QUERY_PARAMETERS = "query_parameters"
 ARGUMENT_NAMES = "argument_names"
@@ -20,7 +20,7 @@ ARGUMENT_NAMES = "argument_names"
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """An example request of the example data; `path` is given where its parameters' own examples do not fit."""
+    """An example request on the example data; `path` overrides the examples of the path parameters."""
 
     path: Mapping[str, str] = field(default_factory=dict)
     query: Mapping[str, str] = field(default_factory=dict)
@@ -29,25 +29,25 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One operation of the interface; what the signature of its handler says `api.http.routes` fills in.
+    """Specification of one API operation; `api.http.routes` adds the fields that follow from the handler's signature.
 
     Args:
         example: a request that succeeds on the example data.
-        role: the lowest role that may call it; None needs no key.
-        reports: the reports whose embed tokens it takes instead of a key; `role` is None then.
-        statuses: success statuses and what each means.
+        role: lowest role that may call the operation; None if it needs no key.
+        reports: names of reports; the operation accepts their embed tokens instead of a key, and `role` is None.
+        statuses: success statuses with their descriptions.
         errors: error statuses beyond those that follow from path, signature and role.
-        answers_as: media types of a successful answer, the default first, where it is not JSON, or rows in any form.
-        of: what takes the place of `subject` in the handler's name, and of `{subject}` in its docstring, where one
-            handler serves tokens and wallets.
-        answer: struct of the JSON answer; None when there is no content.
-        row: struct of a row in tabular answers; None when there is JSON alone.
+        answers_as: media types of a successful answer, the default first; None for JSON, or for all tabular forms.
+        of: token or wallet, if one handler serves both; it replaces `subject` in the handler's name, and `{subject}`
+            in its docstring.
+        answer: struct of the JSON answer; None if there is no content.
+        row: struct of a row in tabular answers; None if the operation answers only JSON.
         body: struct of the request body.
         form: struct of a form in place of a body; its field `token` is the embed token.
-        dry_answer: struct of the answer with 200 to a request that is to store nothing, where that is another one.
-        bulk_answer: struct of the answer to many; the body may then be an array of `body`, or CSV with its fields, too.
-        other_rows: further structs that rows may have, as the parameters say.
-        is_paged: it answers `Link`.
+        dry_answer: struct of the 200 answer to a dry run, if it differs from `answer`.
+        bulk_answer: struct of the answer to many rows; the body may then also be an array of `body`, or CSV.
+        other_rows: further structs of rows; the parameters decide which one is used.
+        is_paged: whether answers have a `Link` header.
     """
 
     example: Example = field(default_factory=Example)
@@ -60,7 +60,7 @@ class Operation:
     answer: type[Schema] | None = None
     row: type[Schema] | None = None
     body: type[Schema] | None = None
-    # Always from the signature.
+    # These always come from the signature.
     form: type[Schema] | None = None
     dry_answer: type[Schema] | None = None
     bulk_answer: type[Schema] | None = None
@@ -76,15 +76,15 @@ class Operation:
 
     @property
     def status(self) -> int:
-        """The status of a successful answer, where the handler does not say."""
+        """Default status of a successful answer."""
         return 200 if 200 in self.statuses else next(iter(self.statuses))
 
     @property
     def is_guarded(self) -> bool:
-        """Whether it needs a key or a token."""
+        """True if the operation needs an API key or an embed token."""
         return self.role is not None or bool(self.reports)
 
     @property
     def is_conditional(self) -> bool:
-        """Has a GET an ETag? It has if it needs an API key and its answer holds no token."""
+        """True if a GET has an ETag: it needs an API key, and its answer contains no token."""
         return self.role is not None and self.answers_as is None

@@ -1,6 +1,6 @@
-"""Routes: a handler returns what it found, as structs; here its call is asked to make the response of it.
+"""Routes: decorators that turn the structs returned by a handler into a response.
 
-What a route answers and which body it takes is what its signature says; `Operation` says the rest.
+The handler's signature defines the answer and the body of a route. `Operation` defines the rest.
 """
 
 import typing
@@ -23,7 +23,7 @@ from api.http.turns import Turns
 from api.schema import Form, Schema
 
 Found: TypeAlias = Schema | Tabular[Any] | Written[Any] | Response[Any] | None
-"""What handlers return: an answer, all rows of one, what a write stored, what is answered as it is, or nothing."""
+"""Results of handlers: a struct, all rows of a tabular answer, a stored object, a finished response, or None."""
 
 Handler = Callable[..., Found]
 
@@ -38,11 +38,11 @@ def _route(
     """Return the decorator of a handler, which runs in a thread unless the options say otherwise.
 
     Args:
-        kind: the framework's class of routes of one method.
-        path: below that of the controller.
-        operation: what the signature does not say; its `answer`, `row` and `body` are given where one handler serves
-            several structs, and hold then.
-        options: the framework's own, which go before what is set here.
+        kind: the framework's class of handlers for one method.
+        path: path below that of the controller.
+        operation: specification beyond the signature. Its `answer`, `row` and `body` override the signature, for a
+            handler that serves several structs.
+        options: options of the framework; they override the ones set here.
     """
 
     def decorate(function: Handler) -> HTTPRouteHandler:
@@ -50,7 +50,7 @@ def _route(
         described = _complete(operation, hints)
         if described.is_guarded and _CALL not in hints:
             raise TypeError("a handler that needs a key or a token takes the call")
-        # Every response says its status, but for streams, whose status is 200.
+        # Streams use this status; all other responses set their own.
         made: dict[str, Any] = {"status_code": 200, OPERATION: described}
         if not described.is_guarded:
             made["sync_to_thread"] = True
@@ -88,7 +88,7 @@ def _answering(function: Handler) -> Callable[..., Response[Any]]:
 def _taking_turns(
     function: Handler, operation: Operation, kind: type[HTTPRouteHandler]
 ) -> Callable[..., Awaitable[Response[Any]]]:
-    """Return the handler that runs in a thread in its tenant's turn; writes with a key have turns of their own."""
+    """Return a handler that runs in a thread in its tenant's turn; writes with a key use a separate queue."""
     is_write = operation.role is not None and kind is not litestar.get
 
     def respond(*arguments: Any, **named: Any) -> Response[Any]:
@@ -112,17 +112,16 @@ def _taking_turns(
 
 
 def _declared(answer: Callable[..., Any], function: Handler) -> Callable[..., Any]:
-    # The framework is told of a response: a route declared to return a struct has JSON as its media type, which would
-    # take the place of a stream's own.
+    # Declare a Response to the framework. For a declared struct it would set the media type JSON, even for a stream.
     answer.__annotations__ = {**function.__annotations__, "return": Response[Any]}
     return answer
 
 
 def _complete(operation: Operation, hints: Mapping[str, Any]) -> Operation:
-    """Return the operation with what the handler's signature says.
+    """Return the operation completed by the types in the handler's signature.
 
     Raises:
-        TypeError: the signature is not one of a handler.
+        TypeError: the signature is not valid for a handler.
     """
     written: list[type[Schema]] = []
     shown: list[type[Schema]] = []
