@@ -1,1 +1,1 @@
-"""What tokens and wallets have alike: their lookup, moments, intervals, coverage."""
+"""Code shared by tokens and wallets: lookup, moments, intervals, coverage."""

@@ -1,4 +1,4 @@
-"""The intervals that the history of one subject is told by, each with the covered range that its end lies in."""
+"""Intervals of a subject's history, each with the covered range that contains its end."""
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ _EARLIEST = datetime.min.replace(tzinfo=UTC)
 
 
 class _Change(Protocol):
-    """What holds from the interval that begins at `bucket` on (null: before all), inside one covered range."""
+    """A row of state in one covered range, valid from the interval that begins at `bucket` (null: from the start)."""
 
     @property
     def range_from_block(self) -> int: ...
@@ -32,61 +32,62 @@ Change = TypeVar("Change", bound=_Change)
 class Bucket:
     """One interval, `start` <= t < `end`, and the state at its end.
 
-    That is the state just before `until`: before `end`, unless the interval is not over or the range ends inside it.
-    `first_block` begins the covered range that holds it, None outside of any.
+    The state is that just before `until`. `until` is `end`, unless the interval is unfinished or the requested range
+    ends inside it. `first_block` is the first block of the covered range that contains this moment, or None.
     """
 
     start: datetime
     end: datetime
     until: datetime
     is_newest: bool
-    """True while it is not over: its state is that of the newest block."""
+    """True if the interval is unfinished; its state is that of the newest block."""
     first_block: int | None
 
     @property
     def last_day(self) -> date:
-        """The day of its last moment."""
+        """The day of the last moment of the interval."""
         return (self.end - INSTANT).date()
 
     @property
     def at(self) -> datetime:
-        """The moment of its state; prices in effect then count."""
+        """The moment of the state; values use the prices in effect then."""
         return self.until - INSTANT
 
     @property
     def is_cut(self) -> bool:
-        """Return whether the range ends inside it."""
+        """Return whether the requested range ends inside the interval."""
         return self.until < self.end and not self.is_newest
 
     @property
     def is_covered(self) -> bool:
-        """Return whether the moment of its state is collected."""
+        """Return whether the moment of the state is collected."""
         return self.first_block is not None
 
     @property
     def is_complete(self) -> bool:
-        """Return whether the state is that of its end, and is collected."""
+        """Return whether the state is that of the interval's end, and is collected."""
         return self.until == self.end and self.is_covered
 
     def named(self, interval: Interval) -> dict[str, Any]:
-        """Return the properties of an answer that say which interval it is."""
+        """Return the fields of an answer that identify the interval."""
         return {"date": label(self.start, interval), "from_": self.start, "to": self.end, "at": self.at}
 
 
 def read_buckets(view: View, state: State, asked: TimeRange, interval: Interval) -> list[Bucket]:
     """Return the intervals of a range that have begun, in order.
 
-    An interval that ends after the newest block is over all the same where no block of the chain was in what is left of
-    it. What is valued at its end is then the same as at that moment.
+    An interval that ends after the newest block counts as finished if the chain had no block in its remaining time.
+    The quantities at its end are then those of the newest block.
 
     Args:
         view: the subject.
-        state: the moment up to which its history is told; without a time there are none.
-        asked: the range; a bound left open is 30 days before the end, cut at the first covered moment, or the moment.
+        state: end of the history; if its time is unknown, the result is empty.
+        asked: the range. Without `end`, it ends at the moment of `state`. Without `start`, it begins 30 days before
+            the end, or at the first covered moment if that is later.
         interval: length of the intervals.
 
     Raises:
-        ApiError: 422, there are more than 10,000.
+        ApiError: 422, the range has more than 10,000 intervals.
     """
     newest = state.valued_at
     if newest is None:
@@ -110,9 +111,13 @@ def read_buckets(view: View, state: State, asked: TimeRange, interval: Interval)
 
 
 def carry(buckets: Sequence[Bucket], changes: Sequence[Change]) -> Iterator[Change | None]:
-    """Yield what holds at the end of each interval; changes are in time order, one per interval at most.
+    """Yield the change that is valid at the end of each interval, or None.
 
-    The last change is carried forward, but never across a gap: what a range begins with is read anew.
+    The last change is carried forward within a covered range, but never across a gap: each range has its own first row.
+
+    Args:
+        buckets: the intervals, in order.
+        changes: rows in order of time, at most one per interval.
     """
     starts = [_EARLIEST if change.bucket is None else as_utc(change.bucket) for change in changes]
     for bucket in buckets:

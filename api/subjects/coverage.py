@@ -1,4 +1,4 @@
-"""What is collected of a subject over the whole chain: windows, history requests, covered ranges, gaps."""
+"""Coverage of a subject over the whole chain: tracking windows, history requests, covered ranges, gaps."""
 
 from collections.abc import Sequence
 from typing import cast
@@ -31,7 +31,7 @@ def read_history(session: Session, subject: SubjectRow) -> list[OperationRow]:
 
 
 def to_subject_coverage(snapshot: Snapshot, view: View, history: Sequence[OperationRow]) -> SubjectCoverage:
-    """Return what is collected and what is not."""
+    """Return the collected ranges of a subject, and its gaps."""
     return SubjectCoverage(
         windows=to_windows(view.windows),
         history=[

@@ -1,4 +1,4 @@
-"""Tokens and wallets: what handlers that serve both are told of the one collection or the other."""
+"""Lookup of tokens and wallets, and the description of both collections for handlers that serve them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,13 +18,13 @@ from control.subjects import Kind, SubjectRow
 
 @dataclass(frozen=True, slots=True)
 class Subjects:
-    """One of the two collections.
+    """The collection of tokens or of wallets.
 
     Args:
-        kind: what one of them is; operation ids and descriptions say it where their handler says `subject`.
-        path: of the collection.
-        parameter: name of the path parameter that holds an id.
-        find: a dependency; reads the one that the path names.
+        kind: token or wallet; it replaces `subject` in operation ids and descriptions.
+        path: path of the collection.
+        parameter: name of the path parameter with the id.
+        find: dependency that reads the subject named by the path.
     """
 
     kind: Kind
@@ -34,12 +34,12 @@ class Subjects:
 
     @property
     def one_path(self) -> str:
-        """Path of one of them."""
+        """Path of one token or wallet."""
         return f"{self.path}/{{{self.parameter}:str}}"
 
     @property
     def dependencies(self) -> Mapping[str, Provide]:
-        """What hands the one that the path names to handlers, as `subject`."""
+        """The dependency that passes the subject of the path to handlers, as `subject`."""
         return {"subject": Provide(self.find, sync_to_thread=True)}
 
 
@@ -71,12 +71,12 @@ def parse_address(subject: SubjectRow, parameter: str, text: str, others: str = 
 
     Args:
         subject: the token or wallet.
-        parameter: its name.
-        text: what it says.
-        others: said behind what is wrong with it, such as what else the parameter takes.
+        parameter: name of the parameter.
+        text: value of the parameter.
+        others: end of the error text, such as the other values that the parameter accepts.
 
     Raises:
-        ApiError: 422, it is no address of that network.
+        ApiError: 422, the text is not an address of that network.
     """
     try:
         return codec_for(subject.family).parse(text)

@@ -1,4 +1,4 @@
-"""Intervals of time that histories and statistics are told by: half-open, on whole UTC hours, days, weeks, months."""
+"""Time intervals of histories and statistics: half-open, aligned to UTC hours, days, weeks and months."""
 
 from datetime import UTC, datetime, time, timedelta
 
@@ -7,17 +7,17 @@ from api.http.parameters import INSTANT, TimeRange
 from api.schema import Interval
 
 UNITS: dict[Interval, str] = {"1h": "hour", "1d": "day", "1w": "week", "1M": "month"}
-"""What `date_trunc` cuts to, for each length."""
+"""The unit of `date_trunc` for each length."""
 
 MOST_INTERVALS = 10_000
-"""Most intervals of one answer."""
+"""Largest number of intervals in one answer."""
 
 _DEFAULT_DAYS = 30
 _FIRST_INSTANT = datetime.min.replace(tzinfo=UTC)
 
 
 def bounds(asked: TimeRange, newest: datetime) -> tuple[datetime, datetime]:
-    """Return start and end of a range; a bound left open is 30 days before the end, or just after `newest`."""
+    """Return start and end of a range; by default it ends just after `newest`, and begins 30 days before its end."""
     end = asked.end or newest + INSTANT
     if asked.start is not None:
         return asked.start, end
@@ -26,15 +26,15 @@ def bounds(asked: TimeRange, newest: datetime) -> tuple[datetime, datetime]:
 
 
 def days_before(instant: datetime, count: int) -> datetime:
-    """Return the instant so many days before another one, or the first of the calendar."""
+    """Return the instant `count` days before another one, but at the earliest the first of the calendar."""
     return instant - min(timedelta(days=count), instant - _FIRST_INSTANT)
 
 
 def intervals(start: datetime, end: datetime, newest: datetime, interval: Interval) -> list[tuple[datetime, datetime]]:
-    """Return start and end of each interval that has a part in a range and has begun at `newest`.
+    """Return start and end of each interval that overlaps a range and begins no later than `newest`.
 
     Raises:
-        ApiError: 422, there are more than 10,000.
+        ApiError: 422, there are more than 10,000 intervals.
     """
     found: list[tuple[datetime, datetime]] = []
     begin = _floor(start, interval)
@@ -53,7 +53,7 @@ def intervals(start: datetime, end: datetime, newest: datetime, interval: Interv
 
 
 def label(begin: datetime, interval: Interval) -> str:
-    """Return how answers name the interval that begins then: its day, or for hours its instant."""
+    """Return the name of an interval in answers: its first day, or for hours its first instant."""
     return f"{begin:%Y-%m-%dT%H:%M:%SZ}" if interval == "1h" else f"{begin:%Y-%m-%d}"
 
 

@@ -1,8 +1,8 @@
-"""Where a subject's numbers stand: its covered ranges in one version, and the moment an answer describes.
+"""Covered ranges of a subject in one version, and the moment that an answer describes.
 
-A moment has an exclusive end: blocks and prices before it count. Answers name the newest block before it that was
-stored for the subject's view: blocks with rows of the subject are all stored, so nothing of it lies between that block
-and the moment. What was stored for others is not told of.
+A moment has an exclusive end: blocks and prices before it count. Answers name the newest block before that end which
+was stored for the subject's view. All blocks with rows of the subject are stored, so the subject did not change between
+that block and the moment. Blocks stored only for other tenants are not shown.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,9 +26,9 @@ _END_OF_TIME = datetime.max.replace(tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A subject as the control store and one version know it; facts are None until the pipeline has seen it.
+    """A subject in the control store and in one version; its facts are None until the pipeline has collected it.
 
-    `pairs` are the pairs that value a wallet's assets by the links in force, by stored address of the asset.
+    `pairs` maps stored addresses of a wallet's assets to the pairs that value them, by the links in force.
     """
 
     subject: SubjectRow
@@ -40,12 +40,12 @@ class View:
 
     @property
     def keys(self) -> dict[str, Any]:
-        """Parameters of queries that say whose rows are meant."""
+        """Parameters of queries that select the subject's rows."""
         return {"subject_key": self.subject.subject_key, "tenant_id": self.subject.tenant_id}
 
     @property
     def decimals(self) -> int | None:
-        """The token's; None for a wallet, or where they are unknown."""
+        """Decimals of the token; None for a wallet, or if they are unknown."""
         return self.token.decimals if self.token else None
 
     @property
@@ -55,16 +55,16 @@ class View:
 
     @property
     def facts(self) -> TokenRow | WalletRow | None:
-        """What the marts say about the subject itself."""
+        """The subject's own row in the marts."""
         return self.token or self.wallet
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The moment an answer describes; `first_block` begins the covered range that holds it.
+    """The moment that an answer describes; `first_block` is the first block of its covered range.
 
-    `valued_at` is the moment whose prices count: the last one before the end of an instant or a day, the time of a
-    block that was asked for by number, or of the newest one. It is None where that time was not stored.
+    Values use the prices at `valued_at`. For a requested instant or day, it is the last moment before the end. For a
+    requested block, or the newest block, it is the block's time. It is None if that time was not stored.
     """
 
     block_number: int
@@ -79,13 +79,13 @@ class State:
 def read_view(
     snapshot: Snapshot, subject: SubjectRow, windows: Sequence[Window], links: LinksInForce | None = None
 ) -> View:
-    """Read the facts of a subject from a version; none of them is another tenant's.
+    """Read the facts of a subject from a version, as its tenant may see them.
 
     Args:
         snapshot: the version.
         subject: the token or wallet.
         windows: its tracking windows.
-        links: the tenant's links; None leaves a wallet's assets without a pair, where no value is asked for.
+        links: the tenant's links; None if the answer needs no values, and then a wallet's assets have no pairs.
     """
 
     def read() -> tuple[TokenRow | None, WalletRow | None, Sequence[CoverageRow]]:
@@ -103,19 +103,19 @@ def read_view(
 
 
 def resolve(snapshot: Snapshot, view: View, moment: Moment | None) -> State | None:
-    """Return the state that an answer describes: at the moment asked for, or at the newest covered block.
+    """Return the state that an answer describes: at the requested moment, or at the newest covered block.
 
     Returns:
-        None when no moment was asked for and nothing is covered yet.
+        None if the request names no moment and nothing is covered yet.
 
     Raises:
-        ApiError: 409 `not-covered`, with the nearest covered instants before and after, and what is missing there.
+        ApiError: 409 `not-covered`, with the nearest covered instants before and after, and the gaps at the moment.
     """
     return _current(view) if moment is None else resolve_covered(snapshot, view, moment)
 
 
 def resolve_of_token(snapshot: Snapshot, view: View, moment: Moment | None) -> tuple[State | None, AsOfStatus]:
-    """Return the state of a token, and why there is none; a moment may be before the token. Errors as `resolve`."""
+    """Return the state of a token with its status; a moment before its creation has no state. Errors as `resolve`."""
     if moment is not None and not _is_covered(view, moment) and _is_before_creation(view, moment):
         return None, "BeforeCreation"
     state = resolve(snapshot, view, moment)
@@ -136,7 +136,7 @@ def resolve_covered(snapshot: Snapshot, view: View, moment: Moment) -> State:
 
 
 def state_before(snapshot: Snapshot, view: View, end: datetime) -> State | None:
-    """Return the state at the last moment before an instant (aware); None outside of what is covered."""
+    """Return the state at the last moment before an instant (aware); None if that moment is not covered."""
     covered = covered_range_at(view, end)
     if covered is None:
         return None
@@ -146,7 +146,7 @@ def state_before(snapshot: Snapshot, view: View, end: datetime) -> State | None:
 
 
 def to_as_of(view: View, state: State | None, snapshot: Snapshot) -> AsOf:
-    """Return the echo of the moment."""
+    """Return the field `asOf` of an answer."""
     return AsOf(
         ledger=view.subject.ledger_name,
         block_number=state.block_number if state else None,
@@ -159,20 +159,20 @@ def to_as_of(view: View, state: State | None, snapshot: Snapshot) -> AsOf:
 
 
 def to_coverage(view: View, state: State | None, asked: TimeRange, *, since: State | None = None) -> Coverage:
-    """Say what of a range is collected.
+    """Return the coverage of a range.
 
     Args:
         view: the subject.
-        state: the moment of the answer; ends a range whose end was left open.
+        state: moment of the answer; default end of the range.
         asked: the range.
-        since: begins a range whose start was left open; None is the start of the view.
+        since: default start of the range; None for the start of the view.
     """
     first = next((position for position, row in enumerate(view.ranges) if _is_in_view(row)), None)
     if first is None:
         return _nothing_in_view(view, asked)
     start = asked.start or (since.block_time if since else as_utc(view.ranges[first].from_time))
     end = asked.end or (state.block_time if state else None)
-    # What was left open is bounded by blocks: not of every block the time is known.
+    # Default bounds are blocks, since the times of some blocks are unknown.
     first_block = since.block_number if since else view.ranges[first].from_block
     gaps = [
         gap
@@ -193,21 +193,21 @@ def to_coverage(view: View, state: State | None, asked: TimeRange, *, since: Sta
 
 
 def to_moment_coverage(view: View, state: State | None, status: AsOfStatus) -> Coverage:
-    """Say what of the view is collected up to a moment of a token: before its contract there was nothing to collect."""
+    """Return the coverage of a token's view up to a moment; it is complete before the contract was created."""
     if status == "BeforeCreation":
         return Coverage(complete=True, from_=None, to=None, gaps=[])
     return to_coverage(view, state, TimeRange(None, None))
 
 
 def all_gaps(view: View) -> list[Gap]:
-    """Return what is not collected of the whole chain, in order."""
+    """Return the gaps of a subject over the whole chain, in order."""
     if not view.ranges or (view.windows and not _has_view(view)):
         return _nothing_in_view(view, TimeRange(None, None)).gaps
     return [gap for _, gap in _gaps(view)]
 
 
 def covered_range_at(view: View, end: datetime) -> CoverageRow | None:
-    """Return the covered range that holds every block before an instant (aware), from its first one on, or None."""
+    """Return the covered range with every block from its first one up to an instant (aware, excluded), or None."""
     bound = as_naive(end)
     for position, row in enumerate(view.ranges):
         if not row.is_covered or row.from_time is None or row.from_time >= bound:
@@ -219,18 +219,18 @@ def covered_range_at(view: View, end: datetime) -> CoverageRow | None:
 
 
 def covered_until(view: View) -> datetime | None:
-    """Return the end (aware, not included) of what the newest covered range holds; None without one."""
+    """Return the end (aware, excluded) of the newest covered range; None if there is no such range."""
     newest = max((position for position, row in enumerate(view.ranges) if row.is_covered), default=None)
     return None if newest is None else as_utc(_held_until(view, newest))
 
 
 def _held_until(view: View, position: int) -> datetime | None:
-    """Return the instant before which a covered range has every block since its first one.
+    """Return the exclusive end of a covered range as an instant.
 
-    That is the time of the block after it, where the chain had one when it was collected; else just after its last.
+    It is the time of the block after the range. If there was no such block yet, it is just after the last block.
     """
     following = view.ranges[position + 1] if position + 1 < len(view.ranges) else None
-    # A window that no block has reached yet has no last block; it begins at an instant, not with a block.
+    # A window without blocks has no last block, and its start is an instant rather than a block's time.
     if following is not None and following.to_block is not None and following.from_time is not None:
         return following.from_time
     last = view.ranges[position].to_time
@@ -262,7 +262,7 @@ def _at_block(snapshot: Snapshot, view: View, number: int) -> State | None:
 
 
 def _newest_stored(snapshot: Snapshot, view: View, first: int, last: int | None, end: datetime) -> BlockRow | None:
-    """Return the newest of some blocks before an instant that was stored for the subject's view."""
+    """Return the newest block of a range before an instant that was stored for the subject's view."""
     return snapshot.row(
         "newest_block_before",
         BlockRow,
@@ -275,7 +275,7 @@ def _newest_stored(snapshot: Snapshot, view: View, first: int, last: int | None,
 
 
 def _stored_for(view: View) -> dict[str, Any]:
-    """Return whose blocks may be told of, and when the tail of the chain was."""
+    """Return the query parameters that select the blocks of the subject's view: network, tenant, tracking windows."""
     return {
         "network": view.subject.network,
         "tenant_id": view.subject.tenant_id,
@@ -315,9 +315,10 @@ def _is_covered(view: View, moment: Moment) -> bool:
 
 
 def _is_before_creation(view: View, moment: Moment) -> bool:
-    """Say whether a moment is before a token's contract, as far as that is known.
+    """Return whether a moment is known to be before the creation of a token's contract.
 
-    Of a creation the block is known, and its time where the first range that is covered begins no later.
+    The block of the creation may be known without its time. Then compare times with the start of the first covered
+    range, if that range contains the creation.
     """
     created = view.token.created_block_number if view.token else None
     if created is None:
@@ -355,7 +356,7 @@ def _not_covered(view: View, moment: Moment) -> ApiError:
         else:
             is_before = last is not None and last < _end_of(moment)
         if is_before and last is not None and until is not None:
-            # The next block may share the last one's second, which is not covered then.
+            # The next block may have the same second as the last one; that second is then not covered.
             before.append(min(last, until - INSTANT))
         elif not is_before and first is not None:
             after.append(first)
@@ -376,9 +377,9 @@ def _not_covered(view: View, moment: Moment) -> ApiError:
 
 
 def _gaps_at(view: View, moment: Moment) -> list[Gap]:
-    """Return the gaps that a moment may lie in, whole: more than one where their times are not known."""
+    """Return all gaps that may contain a moment, unclipped; there are several if their times are unknown."""
     found = []
-    # The marts name the blocks of a window that was closed before one came, but seldom their times.
+    # For a window that closed before its first block, the marts have block numbers, but rarely times.
     is_by_block = moment.block_number is not None and _is_resolved(view)
     gaps = (gap for _, gap in _gaps(view)) if is_by_block or _has_view(view) else _gaps_by_windows(view)
     for gap in gaps:
@@ -397,12 +398,12 @@ def _gaps_at(view: View, moment: Moment) -> list[Gap]:
 
 
 def _has_view(view: View) -> bool:
-    """Return whether a version knows a block that is or will be collected for the subject."""
+    """Return whether a version has a block that is or will be collected for the subject."""
     return any(_is_in_view(row) for row in view.ranges)
 
 
 def _is_resolved(view: View) -> bool:
-    """Return whether a version knows by blocks when tracking ended."""
+    """Return whether a version has the block at which tracking ended."""
     return any(row.reason == "TrackingDisabled" for row in view.ranges)
 
 
@@ -411,7 +412,7 @@ def _is_in_view(row: CoverageRow) -> bool:
 
 
 def _nothing_in_view(view: View, asked: TimeRange) -> Coverage:
-    """Return the coverage of an empty answer: of a subject for which a version knows no block to be collected."""
+    """Return the coverage of an empty answer, for a subject without blocks to collect in this version."""
     start, opened_at = asked.start, view.windows[0].opened_at if view.windows else None
     if start is None and opened_at is not None and (asked.end is None or opened_at < asked.end):
         start = opened_at
@@ -420,10 +421,10 @@ def _nothing_in_view(view: View, asked: TimeRange) -> Coverage:
 
 
 def _gaps_by_windows(view: View) -> list[Gap]:
-    """Return the gaps of a subject without covered blocks over all time, by its tracking windows.
+    """Return the gaps of a subject without covered blocks over all time, from its tracking windows.
 
-    The control store knows before the marts that tracking was enabled. Where the marts know a window and show no range
-    of it, it was closed before a block came.
+    The control store has new windows earlier than the marts. If the marts have a window but no range of it, the window
+    closed before its first block.
     """
     if not view.windows:
         return [Gap(from_=None, to=None, from_block=None, to_block=None, reason="NeverTracked")]
@@ -447,7 +448,7 @@ def _gaps_by_windows(view: View) -> list[Gap]:
 
 
 def _reason_after(view: View) -> GapReason:
-    """Return why nothing is there after the newest block of the marts."""
+    """Return the reason of the gap after the newest block of the marts."""
     if view.subject.is_tracked:
         return "NotYetCollected"
     return "TrackingDisabled" if view.windows else "NeverTracked"
@@ -456,9 +457,9 @@ def _reason_after(view: View) -> GapReason:
 def _gaps(view: View) -> Iterator[tuple[CoverageRow, Gap]]:
     """Yield the gaps of a subject in order, `from` <= t < `to`.
 
-    A gap ends where the range after it begins. Where the block of a bound is not stored, the bound is the nearest known
-    instant outside of the gap, so that nothing missing is left out. A window that the chain has not reached yet has no
-    last block; where it is closed already, nothing is to be collected after its end.
+    A gap ends at the start of the next range. If the block of a bound is not stored, the bound is the nearest known
+    instant outside the gap, so that the gap contains all missing blocks. A window that the chain has not reached yet
+    has no last block. If it is closed already, the gap is split at its end: nothing will be collected after it.
     """
     closed_at = (
         None if view.subject.is_tracked else max((one.closed_at for one in view.windows if one.closed_at), default=None)

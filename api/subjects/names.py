@@ -1,4 +1,4 @@
-"""How a tenant calls the addresses that rows show: from configuration, when they are read."""
+"""A tenant's names of addresses, read from configuration for each request."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -9,35 +9,35 @@ from control.store import ControlStore
 from control.subjects import SubjectRow
 
 Labels = Mapping[str, Label]
-"""What is known of stored addresses, of each one."""
+"""Labels by stored address."""
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """How the tenant of a subject calls addresses on its ledger."""
+    """Names of addresses on a subject's ledger, as its tenant set them."""
 
     store: ControlStore
     subject: SubjectRow
 
     def of(self, addresses: Collection[str]) -> Labels:
-        """Return the labels of stored addresses, in one query; of every address one, if an empty one."""
+        """Return a label for each stored address, by one query; an address without a name has an empty label."""
         wanted = set(addresses)
         with self.store.read() as session:
             known = labels.read(session, self.subject.tenant_id, self.subject.ledger_id, wanted)
         return {address: known.get(address, NO_LABEL) for address in wanted}
 
     def tracked(self, wallet_ids: Collection[str]) -> set[str]:
-        """Return which of the tenant's wallets are tracked."""
+        """Return the ids of those wallets that are tracked."""
         if not wallet_ids:
             return set()
         with self.store.read() as session:
             return labels.tracked_wallets(session, self.subject.tenant_id, wallet_ids)
 
     def matching(self, q: str | None) -> tuple[str, ...]:
-        """Return the stored addresses whose name has a text in it.
+        """Return the stored addresses with a name that contains a text; none if `q` is None.
 
         Raises:
-            Invalid: on 'q'.
+            Invalid: `q` is invalid.
         """
         if q is None:
             return ()

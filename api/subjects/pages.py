@@ -1,4 +1,4 @@
-"""One page of marts rows: cut off, where to go on, and whether one can in a newer version."""
+"""Pages of rows of the marts: cut a page, set its next cursor, and continue it in a newer version."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ def cut(
 ) -> Fetched[Item]:
     """Make a page of at most `limit` rows from up to `limit + 1` found ones.
 
-    Items are made of all rows of the page at once, so that what belongs to them is read in one query.
+    `to_items` gets all rows of the page at once, so that it can read related data by one query.
     """
     kept = rows[:limit]
     if len(rows) <= limit:
@@ -33,10 +33,10 @@ def cut(
 
 @dataclass(frozen=True, slots=True)
 class Walk(Generic[Item]):
-    """A collection whose pages go on from version to version.
+    """A collection with pages that continue in newer versions.
 
-    `digest` is that of all its rows between two keys, both included: an exclusive or over the rows, so that those of
-    pages make that of all they delivered.
+    `digest` computes the digest of all rows between two keys, both included. It is the exclusive or of the rows'
+    digests, so the digests of pages combine to the digest of all delivered rows.
     """
 
     fetch: Fetch[Item]
@@ -44,12 +44,13 @@ class Walk(Generic[Item]):
 
 
 def go_on(snapshot: Snapshot, walk: Walk[Item], position: Position | None, limit: int) -> Fetched[Item]:
-    """Read the next page in this version, whichever the pages before were read in.
+    """Read the next page from this version, even if earlier pages came from another one.
 
-    What was delivered is read again where the version is another, once: the next cursor is of this one.
+    If the version differs, compute the digest of the delivered rows again, and compare it. This happens once for each
+    new version, since the next cursor belongs to this one.
 
     Raises:
-        ApiError: 410, a row among those delivered has appeared, gone or changed since.
+        ApiError: 410, a row was added to, removed from or changed on the delivered pages.
     """
     before = position.delivered if position else None
     if position is not None:

@@ -1,4 +1,4 @@
-"""What the queries of this folder return: one struct per query, its fields named and ordered as the columns."""
+"""Result rows of this folder's queries: one struct per query; its fields have the names and order of the columns."""
 
 from datetime import datetime
 
@@ -8,14 +8,14 @@ from api.subjects.schemas import Behaviour, ContractStatus, SupplyStatus
 
 
 class TenantHeadRow(Row, frozen=True):
-    """`tenant_heads`: the newest final block that a tenant is shown of a network."""
+    """`tenant_heads`: the newest final block of each network that a tenant may see."""
 
     network: str
     final_number: int | None
 
 
 class TokenRow(Row, frozen=True):
-    """`token`: what is known of a token at its newest covered block."""
+    """`token`: facts about a token at its newest covered block."""
 
     contract_status: ContractStatus
     standard: str | None
@@ -34,7 +34,7 @@ class TokenRow(Row, frozen=True):
 
 
 class WalletRow(Row, frozen=True):
-    """`wallet`: what is known of a wallet at its newest covered block."""
+    """`wallet`: the newest covered block of a wallet."""
 
     as_of_block_number: int | None
     as_of_block_hash: str | None

@@ -1,4 +1,4 @@
-"""Tracking of tokens and wallets as answers show it."""
+"""Tracking of tokens and wallets, in the form of answers."""
 
 from collections.abc import Sequence
 
@@ -11,14 +11,14 @@ from control.subjects import SubjectRow, Window
 
 
 def ever_tracked(session: Session, subjects: Sequence[SubjectRow]) -> set[int]:
-    """Return the keys of those subjects whose tracking was ever enabled."""
+    """Return the keys of those subjects that were ever tracked."""
     keys = [subject.subject_key for subject in subjects]
     query = select(TrackingWindow.subject_key).where(TrackingWindow.subject_key.in_(keys)).distinct()
     return set(session.scalars(query))
 
 
 def to_windows(windows: Sequence[Window]) -> list[common.Window]:
-    """Return tracking windows as answers show them, without those that were closed within the second they opened in."""
+    """Convert tracking windows to structs of answers, without windows that opened and closed in the same second."""
     return [
         common.Window(from_=window.opened_at, to=window.closed_at)
         for window in windows
