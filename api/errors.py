@@ -1,4 +1,4 @@
-"""The error that every room of the API raises; `api.http.problems` makes the answer of it."""
+"""The error that every package of the API raises; `api.http.problems` converts it to an answer."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -66,7 +66,7 @@ def invalid_parameter(parameter: str, code: str, detail: str) -> ApiError:
 
 
 def malformed_parameters(errors: Sequence[FieldError]) -> ApiError:
-    """Return the 400 of query parameters that cannot be read as what they are."""
+    """Return the 400 of query parameters that cannot be parsed as their type."""
     return listed_errors(400, "malformed-parameter", errors)
 
 

@@ -1,4 +1,4 @@
-"""What was asked of a version is made of the next one as soon as that is published, before anybody asks again."""
+"""Cache warmer: re-runs recent queries on each newly published version."""
 
 import logging
 import threading
@@ -12,20 +12,20 @@ from cachetools import TTLCache
 Given = TypeVar("Given")
 
 _POLL_SECONDS = 0.5
-_ASKED_SECONDS = 600.0  # what nobody asked for in this time is not made any more
-_MOST = 50  # the subjects asked for last
-_MAKING_SECONDS = 5.0  # for one version: what takes longer waits until it is asked for
+_ASKED_SECONDS = 600.0  # a query is forgotten this long after its last request
+_MOST = 50  # number of recent queries
+_MAKING_SECONDS = 5.0  # time budget for each version; the remaining queries run at their next request
 
 _log = logging.getLogger("ledgermart.api")
 
 
 class Renewal(Generic[Given]):
-    """One thread that looks for a new version while something was asked for lately.
+    """A thread that polls for a new version while there are recent queries.
 
     Args:
-        newest: the number of the version in force; None where there is none.
-        open_newest: opens that version, as what makers are given.
-        clock: seconds that never run backwards.
+        newest: returns the number of the version in force; None if there is none.
+        open_newest: opens that version for the queries.
+        clock: monotonic clock in seconds.
     """
 
     def __init__(
@@ -44,17 +44,17 @@ class Renewal(Generic[Given]):
         self._thread.start()
 
     def note(self, key: Any, version: int, make: Callable[[Given], object]) -> None:
-        """Say that something was asked for.
+        """Record a query, so that it runs again on the next version.
 
         Args:
-            key: what tells it from others.
-            version: the one that answers.
-            make: makes the same of the version that it is given.
+            key: identifies the query.
+            version: the version that answers it now.
+            make: runs the same query on the version that it gets.
         """
         if threading.current_thread() is self._thread:
             return
         with self._condition:
-            # Removed first, so that it becomes the newest one.
+            # Removed first, so that it becomes the newest entry.
             self._asked.pop(key, None)
             self._asked[key] = make
             if self._made_of is None:
@@ -78,7 +78,7 @@ class Renewal(Generic[Given]):
                 due = list(self._asked.values())[::-1]
             try:
                 version = self._newest()
-            except Exception:  # noqa: BLE001 - the folder changes while it is looked at; it is looked at again
+            except Exception:  # noqa: BLE001 - the folder may change during the search; the next poll tries again
                 _log.exception("the newest published version could not be found")
                 continue
             if version in (None, self._made_of):
@@ -91,5 +91,5 @@ class Renewal(Generic[Given]):
                 try:
                     with self._open_newest() as given:
                         make(given)
-                except Exception:  # noqa: BLE001 - who asks for it is told; nobody waits for this
+                except Exception:  # noqa: BLE001 - no request waits for this; the next request reports the error
                     _log.exception("the cache could not be warmed for version %s", version)

@@ -1,4 +1,4 @@
-"""Derived values that are computed once and cached while they are among those used last."""
+"""LRU cache of derived values."""
 
 import threading
 from collections.abc import Callable
@@ -10,7 +10,7 @@ Value = TypeVar("Value")
 
 
 class Kept:
-    """Values by key, for any number of threads.
+    """Thread-safe cache of values by key.
 
     Args:
         most: number of values; beyond it, the least recently used one is dropped.

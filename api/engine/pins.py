@@ -1,6 +1,6 @@
-"""Pins: the version from which a cursor was handed out is kept for the pages that follow.
+"""Pins: they keep the version of a cursor on disk for the next pages.
 
-How long a pin lasts, and which versions go, is not decided here.
+`control.version_pins` decides how long a pin lasts, and the warehouse decides which versions are removed.
 """
 
 from collections.abc import Callable
@@ -18,11 +18,13 @@ _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
 class Pins:
-    """What one process pins.
+    """Pins of one process.
 
     Args:
-        budget_megabytes: most disk space of published versions.
-        clock: the present instant.
+        store: the control store, which records the pins.
+        serving: the published versions.
+        budget_megabytes: largest disk space of published versions.
+        clock: returns the present instant.
     """
 
     def __init__(
@@ -39,7 +41,7 @@ class Pins:
         """Check that a version may be kept for a cursor that was used or will be returned.
 
         Args:
-            version: the one that answered.
+            version: the version that answered.
             tenant_id: the tenant of the cursor.
             is_new: whether this is the first cursor of a collection.
 
@@ -65,7 +67,7 @@ class Pins:
         """
         with self._store.write() as session:
             version_pins.pin(session, version, tenant_id, now)
-        # Versions are removed while no pin can be recorded: one that is still there now stays.
+        # No version is removed while a pin is being recorded. So a version that exists now stays.
         if not self._serving.has(version):
             raise ApiError(
                 503,
@@ -83,7 +85,7 @@ class Pins:
             pinned = version_pins.pinned(session, now)
             own = version_pins.pinned(session, now, tenant_id)
         needed, held = self._serving.megabytes_needed(pinned), self._serving.megabytes_held(own)
-        # Half of the space beside the versions that stay without pins.
+        # A tenant may use half of the budget that remains beside the versions that stay without pins.
         share = (self._budget_megabytes - needed + self._serving.megabytes_held(pinned)) // 2
         if needed > self._budget_megabytes:
             what = f"the versions that cursors hold need {needed} MB"

@@ -1,6 +1,6 @@
-"""The texts of the queries in every room's `queries/`, rendered by Jinja: one text for both subjects and directions.
+"""SQL texts from the `queries/` folder of each package, rendered by Jinja: one text for both subjects and directions.
 
-The names of files are unique. A file whose name begins with `_` is a part that others include.
+File names are unique. Files with a leading `_` are parts that others include.
 """
 
 import re
@@ -20,7 +20,7 @@ _FORWARDS = {"behind": ">", "order": ""}
 _BACKWARDS = {"behind": "<", "order": " desc"}
 _DIRECTIONS = {"ascending": _FORWARDS, "descending": _BACKWARDS}
 
-# What a file is rendered with, by the names of its queries; any other is one query, of its own name.
+# Jinja values of each query, for files with several queries. Any other file is one query with the file's name.
 _VARIANTS: dict[str, dict[str, dict[str, str]]] = {
     "activities": {
         f"{kind}_activities_{name}": {"kind": kind, **direction}
@@ -43,7 +43,7 @@ _VARIANTS: dict[str, dict[str, dict[str, str]]] = {
 
 @cache
 def load_queries() -> Mapping[str, str]:
-    """Return the text of every query by its name; rendered once per process."""
+    """Return the text of every query by name; rendered once per process."""
     return MappingProxyType(dict(_rendered()))
 
 
@@ -62,7 +62,7 @@ def _rendered() -> Iterator[tuple[str, str]]:
 
 
 def over(tables: Mapping[str, Table], text: str) -> str:
-    """Return the text of a query that reads tables by the names that are their keys."""
+    """Return a query text in which each key names its table, by common table expressions."""
     named = ",\n\n".join(f"{name} as (\n\n    from {table.name}\n\n)" for name, table in tables.items())
     if not named:
         return text

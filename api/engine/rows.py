@@ -1,7 +1,7 @@
-"""What the named queries return: one struct per query, its fields named and ordered as the query's columns.
+"""Result rows of the named queries: one struct per query; its fields have the names and order of the columns.
 
-Times are naive UTC, as DuckDB gives them; raw amounts are text; an amount in whole tokens is null when the token's
-decimals are unknown. How an answer looks does not go here.
+Times are naive UTC, as DuckDB returns them. Raw amounts are text. An amount in whole tokens is null if the token's
+decimals are unknown. The format of answers belongs elsewhere.
 """
 
 from datetime import UTC, datetime
@@ -11,11 +11,11 @@ import msgspec
 
 
 class Row(msgspec.Struct, frozen=True):
-    """Base of the rows of named queries."""
+    """Base class of the rows of named queries."""
 
 
 class VersionsRow(Row, frozen=True):
-    """`versions_of_number`: which versions show a tenant a number of its own: after one, up to another."""
+    """`versions_of_number`: the published versions that have a tenant's data version: after one, up to another."""
 
     after_version: int
     last_version: int
@@ -26,10 +26,10 @@ def as_utc(instant: datetime) -> datetime: ...
 @overload
 def as_utc(instant: None) -> None: ...
 def as_utc(instant: datetime | None) -> datetime | None:
-    """Return a naive UTC time of the marts as an aware one."""
+    """Convert a naive UTC time of the marts to an aware one."""
     return None if instant is None else instant.replace(tzinfo=UTC)
 
 
 def as_naive(instant: datetime) -> datetime:
-    """Return an aware instant as the naive UTC time that the marts hold."""
+    """Convert an aware instant to naive UTC, the form of times in the marts."""
     return instant.astimezone(UTC).replace(tzinfo=None)

@@ -1,4 +1,4 @@
-"""Health of the process, for whoever runs it; needs no key and reveals no tenant."""
+"""Health of the process, for operators and monitoring. It needs no key and reveals no tenant."""
 
 from litestar import Controller
 from litestar.datastructures import State
@@ -11,7 +11,7 @@ from control.errors import StoreUnavailable
 
 
 class HealthController(Controller):
-    """Whether the process lives, and whether it can answer."""
+    """Liveness and readiness of the process."""
 
     path = "/health"
     tags = ("Operations",)
