@@ -1,1 +1,1 @@
-"""Embedded reports: links and tokens, the pages, and what the pages show."""
+"""Embedded reports: links, tokens, pages, and the data of the pages."""

@@ -1,4 +1,4 @@
-"""Rows of a wallet activity report: searched, filtered and sorted by the marts, with the names of counterparties."""
+"""Rows of a wallet activity report: queries search, filter and sort them; counterparties get the tenant's names."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,12 +26,12 @@ from api.subjects.names import Names
 from api.values.reading import read_links
 from control.networks.families import codec_for
 
-_LAST_TEXT = "~"  # after every text and number; rows without what they are sorted by come last in either direction
+_LAST_TEXT = "~"  # sorts after every text and number, so that rows without a sort key come last in both directions
 
 
 @dataclass(frozen=True, slots=True)
 class ActivityFilters:
-    """Order and conditions of rows; None is no condition. `named` are the addresses whose name `q` is part of."""
+    """Order and conditions of rows; None means no condition. `named`: the addresses with a name that contains `q`."""
 
     times: TimeRange
     sort: ActivityReportSort = "-date"
@@ -41,7 +41,7 @@ class ActivityFilters:
     token_address: str | None = None
     direction: Direction | None = None
     folds_fees: bool = False
-    """Whether fees are left out that another activity of their transaction can show; not where fees are asked for."""
+    """Omit fees that the row of another activity of the same transaction shows. No effect on a filter for fees."""
 
     @property
     def conditions(self) -> dict[str, Any]:
@@ -67,7 +67,7 @@ class Activities:
         self.names = names
 
     def count(self, filters: ActivityFilters) -> int:
-        """Return how many match."""
+        """Return the number of matching activities."""
         ordered = {"ordered": self._ordered(filters)}
         return self.snapshot.rows_over(ordered, "report_activity_count", CountRow)[0].row_count
 
@@ -76,7 +76,7 @@ class Activities:
         return self._to_items(self._read(filters, limit, offset))
 
     def fees(self, page: Sequence[WalletActivity]) -> list[FoldedFee]:
-        """Return the fees that rows of a page stand for as well."""
+        """Return the omitted fees that the rows of a page show."""
         hashes = {row.transaction_hash for row in page if row.transaction_hash is not None}
         if not hashes:
             return []
@@ -94,11 +94,11 @@ class Activities:
         return [FoldedFee(activity_id=row.shown_with, fee=item) for row, item in zip(rows, items, strict=True)]
 
     def on(self, snapshot: Snapshot) -> "Activities":
-        """Return the same activities, read from a snapshot of the same version that was opened later."""
+        """Return the same activities on another snapshot of the same version."""
         return Activities(snapshot, self.view, self.names)
 
     def fetch(self, filters: ActivityFilters, limit: int, after: Key | None) -> Fetched[WalletActivity]:
-        """Return one batch of all rows, each as cheap as the first."""
+        """Return one batch of all rows; every batch takes the same time."""
         position = int(after[0]) if after else 0
         rows = self._read(filters, limit, position)
         return Fetched(self._to_items(rows), (position + limit,) if len(rows) == limit else None)
@@ -113,7 +113,7 @@ class Activities:
         )
 
     def _ordered(self, filters: ActivityFilters) -> Table:
-        """Return where those that match lie, in their order."""
+        """Return the table of the matching activities' positions, in their order."""
         places = places_of(self.snapshot, self.view)
         is_descending = filters.sort.startswith("-")
         return self.snapshot.table(
@@ -141,7 +141,7 @@ class Activities:
 
 
 def places_of(snapshot: Snapshot, view: View) -> Table:
-    """Return where all activities of a wallet lie, with the values that were made by the links in force."""
+    """Return the table of all activities of a wallet: their positions, and their values by the links in force."""
     links = read_links(snapshot, view)
     changes = {"unlinked": list(links.unlinked), "relinked": list(links.relinked)}
     key = ("report-places", *view.keys.values(), links.unlinked, links.relinked)

@@ -1,6 +1,6 @@
-"""The built pages of the reports, read once: HTML, and scripts and styles with their compressed forms.
+"""Built pages of the reports, read once: HTML, and scripts and styles with their compressed forms.
 
-`reports/build.mjs` makes them. Who may frame a page is `api.reports.pages`.
+`reports/build.mjs` builds them. `api.reports.pages` sets the sites that may frame a page.
 """
 
 import hashlib
@@ -31,33 +31,33 @@ _QUALITY = re.compile(r"(?:0(?:\.\d{0,3})?|1(?:\.0{0,3})?)", re.ASCII)
 
 
 class BuildError(Exception):
-    """The build has a file that cannot be served; names it."""
+    """The build contains a file that cannot be served; the message names it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asset:
-    """One file: its media type, and its content by content coding; `identity` is always there."""
+    """A file: its media type, and its content by content coding, always including `identity`."""
 
     media_type: str
     contents: Mapping[str, bytes]
     etags: Mapping[str, str]
     is_immutable: bool
-    """Its name changes with its content."""
+    """True if the file name contains a hash of the content."""
 
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """All that is served of the built pages, by file name."""
+    """Pages and assets by file name."""
 
     pages: Mapping[str, bytes]
     assets: Mapping[str, Asset]
 
 
 def read_build(folder: Path) -> Build | None:
-    """Read the built pages; None when they, or some of them, are not built.
+    """Read the built pages; return None if some of them are missing.
 
     Raises:
-        BuildError: a file is of no known kind.
+        BuildError: a file has an unknown type.
     """
     pages = {path.name: path.read_bytes() for path in sorted(folder.glob("*.html"))}
     if not pages.keys() >= PAGES:
@@ -68,12 +68,12 @@ def read_build(folder: Path) -> Build | None:
 
 
 def choose_coding(accept_encoding: str | None, contents: Mapping[str, bytes]) -> str:
-    """Return the content coding that a client prefers, of those there are: the smallest of those it likes best.
+    """Return the available content coding that the client prefers; of equal ones, the one with the smallest content.
 
     Raises:
-        ApiError: 406, it takes none of them.
+        ApiError: 406, the client accepts none of them.
     """
-    # Who sends no header takes anything; but what asks for nothing rarely unpacks.
+    # Without the header, HTTP allows any coding. But such clients often cannot decompress, so send plain content.
     qualities = {"identity": 1.0} if accept_encoding is None else _read_qualities(accept_encoding)
     ranked = [
         (quality, -len(content), coding)
@@ -105,7 +105,7 @@ def _read_qualities(header: str) -> dict[str, float]:
         if not coding:
             continue
         quality = next((text[2:].strip() for text in parameters if text.startswith("q=")), "1")
-        # A malformed weight is no wish for the coding.
+        # A malformed weight counts as a refusal of the coding.
         qualities[coding] = float(quality) if _QUALITY.fullmatch(quality) else 0.0
     return qualities
 
@@ -115,5 +115,5 @@ def _quality_of(coding: str, qualities: Mapping[str, float]) -> float:
         return qualities[coding]
     if "*" in qualities:
         return qualities["*"]
-    # Unless it is refused, the plain form is taken, after all that was asked for.
+    # Plain content is acceptable unless refused, but every listed coding is preferred.
     return 0.0001 if coding == "identity" else 0.0

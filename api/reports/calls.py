@@ -1,7 +1,7 @@
-"""What handlers of embedded reports work with, and the guard in front of them: an embed token instead of an API key.
+"""Requests of embedded reports, and their guard: it checks an embed token instead of an API key.
 
-Tenant and parameters come from the token alone. Two indexed reads of the control store per request, so that a
-revocation, of the tenant's links or of the key that asked for this one, holds at once.
+Tenant and parameters come only from the token. The guard reads the control store twice per request, by an index. So it
+detects at once that the tenant's links, or the key that requested the link, are revoked.
 """
 
 import gzip
@@ -40,7 +40,7 @@ _GZIP_LEVEL = 4
 
 @dataclass(frozen=True, slots=True)
 class EmbedCall:
-    """One request of an embedded page, its token checked."""
+    """A request of an embedded page with a valid token."""
 
     services: Services
     request: Request[Any, Any, Any]
@@ -55,37 +55,37 @@ class EmbedCall:
 
     @property
     def tenant_id(self) -> str:
-        """Whose data this request may see."""
+        """The tenant of the request; it limits the visible data."""
         return self.claims.tenant
 
     @property
     def report(self) -> Report:
-        """Which report is shown."""
+        """The report of the request."""
         return self.claims.report
 
     @property
     def params(self) -> dict[str, str]:
-        """The report's parameters by their names in the interface, such as `tokenId` and `asOf`."""
+        """The report's parameters by their names in the API, such as `tokenId` and `asOf`."""
         return self.claims.params
 
     @property
     def begun(self) -> datetime:
-        """When the session began: which day a moment such as `yesterday` means stays while its pages are open."""
+        """Start of the session. It gives `yesterday` its date, so that the date is stable while the page is open."""
         return datetime.fromtimestamp(self.claims.sxp, UTC) - SESSION
 
     def snapshot(self, data_version: int | None = None) -> AbstractContextManager[Snapshot]:
-        """Open a version that shows what the page began with, or the one in force.
+        """Open a version with the data that the page first read, or the version in force.
 
         Args:
-            data_version: the tenant's own number that the page began with.
+            data_version: the tenant's data version that the page first read; None for the version in force.
 
         Raises:
-            ApiError: 410, such versions have been removed.
+            ApiError: 410, all versions with this data have been removed.
         """
         return self.services.serving.tenant_snapshot(self.tenant_id, data_version)
 
     def respond(self, found: Schema, operation: Operation) -> Response[bytes]:
-        """Make the answer: JSON that no cache keeps, compressed where that is worth it, as 200 kB of a year of days."""
+        """Return an uncacheable JSON response; compress large ones, since a year of days has about 200 kB."""
         content, headers = msgspec.json.encode(found), {**NO_STORE, "Vary": "Accept-Encoding"}
         accepted = self.request.headers.get("accept-encoding")
         contents = {"identity": content}
@@ -98,19 +98,19 @@ class EmbedCall:
 
 
 async def authorize_embed(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:
-    """Check token, what it hangs on, rate, report, query parameters and formats, in this order; then data is read.
+    """Check token, its embed id and key, rate, report, query parameters and formats, in this order.
 
     Raises:
-        Unauthenticated: 401, there is no token.
+        Unauthenticated: 401, the request has no token.
         ApiError: 401, 429, 403, 400 or 406.
     """
     if isinstance(connection, Request) and connection.method == "OPTIONS":
-        return  # the framework answers which methods the path takes, the same to everybody
+        return  # the framework lists the methods of the path; that answer is public
     services: Services = connection.app.state.services
     operation: Operation = handler.opt[OPERATION]
     state = connection.scope["state"]
     if operation.form is not None:
-        # Before anything of the body is read: whoever sends it has shown no credential.
+        # The credential is inside the form, so limit requests by address before reading the body.
         state["headers"] = services.limiter.admit(address_key(connection.client.host if connection.client else None))
     token = bearer(connection) if operation.form is None else await _form_token(connection)
     claims = signer_of(services).read(token)
@@ -133,7 +133,7 @@ def provide_embed_call(request: Request[Any, Any, Any]) -> EmbedCall:
 
 
 async def _form_token(connection: ASGIConnection[Any, Any, Any, Any]) -> str:
-    """Return the field `token` of a form, by which a browser saves a file without a token in any address."""
+    """Return the field `token` of a form. Browsers save files by a form, so that no URL contains the token."""
     if not isinstance(connection, Request):
         raise TypeError("only requests have a form")
     content = await content_of(connection, media_types.FORM)

@@ -1,4 +1,4 @@
-"""What a cap table report shows above its rows: head, shares, and holders over time."""
+"""Head and charts of a cap table report: figures, shares, and holders over time."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -34,13 +34,13 @@ from control.networks.families import codec_for
 from control.subjects import SubjectRow, Window
 from figures.numbers import quotient
 
-_MOST_POINTS = 400  # of a chart: a year by days, seven by weeks
+_MOST_POINTS = 400  # largest number of points in a chart: a year of days, or seven years of weeks
 _LARGEST = 10
 
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """What a version's rows alone decide; how the tenant calls the holders does not."""
+    """Parts of a report that depend only on the rows of a version, not on the tenant's names of holders."""
 
     reconciliation: ReconciliationCounts
     largest: Sequence[HolderRow]
@@ -54,7 +54,7 @@ def open_holders(call: EmbedCall, snapshot: Snapshot) -> tuple[Found, Holders]:
 
     Raises:
         NotFound: the token was removed.
-        ApiError: 409, the moment is not covered.
+        ApiError: 409, the report's moment is not covered.
     """
     found = find_token(call)
     view = read_view(snapshot, found.subject, found.windows)
@@ -133,7 +133,7 @@ def _read_parts(snapshot: Snapshot, holders: Holders) -> _Parts:
 
 
 def _read_newest(snapshot: Snapshot, subject: SubjectRow, windows: Sequence[Window], names: Names) -> None:
-    """Read what a report of the newest block shows first."""
+    """Read the first view of a report of the newest block, to warm the cache."""
     view = read_view(snapshot, subject, windows)
     holders = Holders(snapshot, view, *resolve_of_token(snapshot, view, None), names)
     _read_parts(snapshot, holders)
@@ -185,7 +185,7 @@ def _to_largest(holders: Holders, rows: Sequence[HolderRow]) -> list[LargestHold
 
 
 def _holders_over_time(snapshot: Snapshot, view: View, state: State) -> tuple[Interval, list[HoldersAtEnd]]:
-    """Return the holders at the end of each interval; counted within a covered range, so never over a gap."""
+    """Return the number of holders at the end of each interval; each covered range has its own counts."""
     interval, buckets = whole_view(view, state, _MOST_POINTS)
     if state.valued_at is None:
         return interval, []

@@ -1,4 +1,4 @@
-"""What a report of the changes of a cap table shows above its rows."""
+"""Head of a report of the changes of a cap table."""
 
 from api.engine.serving import Snapshot
 from api.http.parameters import read_moments
@@ -13,11 +13,11 @@ _LARGEST = 10
 
 
 def open_changes(call: EmbedCall, snapshot: Snapshot) -> tuple[Found, Changes]:
-    """Return the report's token, and everybody who differs between the report's moments.
+    """Return the report's token, and the changes of its holders between the report's moments.
 
     Raises:
         NotFound: the token was removed.
-        ApiError: 409, a moment is not covered; 422, they are the wrong way round.
+        ApiError: 409, a moment is not covered; 422, the moments are in the wrong order.
     """
     found = find_token(call)
     view = read_view(snapshot, found.subject, found.windows)

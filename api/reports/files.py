@@ -36,17 +36,17 @@ def stream_report(
     *,
     has_all_rows: bool = True,
 ) -> Stream:
-    """Answer all rows of a report as a CSV file.
+    """Return a response that streams all rows of a report as a CSV file.
 
     Args:
         call: the request.
-        version: which the rows are read from.
+        version: the published version of the rows.
         row_type: struct of every row.
-        rows: reads them.
-        subject: what the report is of, for the file's name.
+        rows: reads a batch of rows.
+        subject: name of the token or wallet, for the file name.
         as_of: the moment of the rows.
-        coverage: what of their range is collected.
-        has_all_rows: no row is missing where that is complete; false while holders are unknown.
+        coverage: coverage of the rows' range.
+        has_all_rows: whether complete coverage means that no row is missing; False while holders are unknown.
     """
     block = "empty" if as_of.block_number is None else str(as_of.block_number)
     name = f"{_UNSAFE.sub('-', subject)[:64].strip('-.') or 'report'}-{_FILE_NAMES[call.report]}-{block}.csv"

@@ -1,4 +1,4 @@
-"""Rows of a cap table report: searched, filtered and sorted by the marts, with names and the change of 30 days."""
+"""Rows of a cap table report: queries search, filter and sort them; each gets its name and its change in 30 days."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ _SPAN = timedelta(days=30)
 
 @dataclass(frozen=True, slots=True)
 class HolderFilters:
-    """Order and conditions of rows; None is no condition. `named` are the addresses whose name `q` is part of."""
+    """Order and conditions of rows; None means no condition. `named`: the addresses with a name that contains `q`."""
 
     sort: HolderReportSort = "rank"
     q: str | None = None
@@ -34,7 +34,7 @@ class HolderFilters:
 
     @property
     def key(self) -> HolderKey:
-        """What rows are sorted by; the largest quantity, share and value have the first rank."""
+        """The sort key of rows. Quantity, share and value sort by rank; the largest has the first rank."""
         match self.sort.removeprefix("-"):
             case "wallet":
                 return "wallet"
@@ -45,17 +45,17 @@ class HolderFilters:
 
     @property
     def is_descending(self) -> bool:
-        """Whether keys fall from row to row."""
+        """True if sort keys are in descending order; a descending quantity is an ascending rank."""
         return self.sort.startswith("-") != (self.sort.removeprefix("-") in ("quantity", "percentage", "value"))
 
     @property
     def matching(self) -> Matching:
-        """Which holders; stored addresses are in lower case."""
+        """The filter of holders, with the search text in lower case like stored addresses."""
         return Matching(None if self.q is None else self.q.lower(), self.named, self.reconciliation)
 
 
 class Holders:
-    """The holders of a token at a moment (None: there are none, as the status says why), in one version."""
+    """The holders of a token at a moment in one version. If `state` is None there are none, and `status` says why."""
 
     def __init__(self, snapshot: Snapshot, view: View, state: State | None, status: AsOfStatus, names: Names) -> None:
         self.snapshot = snapshot
@@ -66,7 +66,7 @@ class Holders:
         self.summary: Summary = read_summary(snapshot, view, state, status)
 
     def count(self, filters: HolderFilters) -> int:
-        """Return how many match."""
+        """Return the number of matching holders."""
         if self.state is None:
             return 0
         if filters.matching.is_open:
@@ -82,7 +82,7 @@ class Holders:
     def rows(
         self, filters: HolderFilters, limit: int, offset: int = 0, after: Key | None = None
     ) -> Sequence[HolderRow]:
-        """Return the holders of a page as the marts know them."""
+        """Return the holders of a page as rows of the marts."""
         if self.state is None:
             return []
         return self._matching(self.state, filters).page(
@@ -96,11 +96,11 @@ class Holders:
         )
 
     def on(self, snapshot: Snapshot) -> "Holders":
-        """Return the same holders, read from a snapshot of the same version that was opened later."""
+        """Return the same holders on another snapshot of the same version."""
         return Holders(snapshot, self.view, self.state, self.status, self.names)
 
     def fetch(self, filters: HolderFilters, limit: int, after: Key | None) -> Fetched[ReportHolding]:
-        """Return one batch of all rows, each as cheap as the first."""
+        """Return one batch of all rows; every batch takes the same time."""
         if self.state is None:
             return Fetched([], None)
         rows = self.rows(filters, limit, after=after)
@@ -108,7 +108,7 @@ class Holders:
         return Fetched(self.to_items(self.state, rows), last)
 
     def to_items(self, state: State, rows: Sequence[HolderRow]) -> list[ReportHolding]:
-        """Return rows as they leave the process."""
+        """Convert rows of the marts to rows of the answer."""
         held = to_holdings(self.snapshot, self.view, state, self.summary, self.names, rows)
         then = self._state_before(state)
         tracked = self.names.tracked({holding.wallet_id for holding in held if holding.wallet_id})
@@ -130,7 +130,7 @@ class Holders:
         return HolderSet(self.snapshot, self.view, state, filters.matching)
 
     def _change(self, row: HolderRow, then: State | None) -> tuple[str | None, HoldingChangeStatus]:
-        """Return quantity less that of 30 days before."""
+        """Return the quantity minus the quantity 30 days before, with its status."""
         if then is None:
             return None, "NotCovered"
         if row.before_raw is None:

@@ -1,4 +1,4 @@
-"""What the index page lists: the tokens and wallets that a tenant has reports of."""
+"""Content of the index page: the tokens and wallets that have reports."""
 
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
@@ -31,16 +31,16 @@ def read_index(
     limit: int,
     offset: int,
 ) -> ReportIndex:
-    """Return one page of a tenant's tokens and one of its wallets.
+    """Return a page of a tenant's tokens and a page of its wallets.
 
     Raises:
-        Invalid: on 'q'.
+        Invalid: `q` is invalid.
     """
     filters = SubjectFilters(q=q, tracking_status=tracking_status)
     with call.store.read() as session:
         links = call.services.links_in_force(session, call.tenant_id)
         tenant = tenants.get(session, call.tenant_id)
-        # All: what they are sorted by, and their totals, are of the marts, not of the control store.
+        # Read all rows: sort keys and totals come from the marts, so the control store cannot cut the page.
         token_rows, wallet_rows = (
             subjects.list_all(session, call.tenant_id, kind, filters) for kind in (Kind.TOKEN, Kind.WALLET)
         )
@@ -70,7 +70,7 @@ _KEYS: dict[str, Callable[[Any], Any]] = {
 
 
 def _sorted(entries: list[Entry], sort: str) -> list[Entry]:
-    """Sort entries that are oldest first; equal ones stay so, and what has no key comes last."""
+    """Sort entries; equal ones stay oldest first, and entries without a sort key come last."""
     if sort == "created":
         return entries
     key = _KEYS[sort.removeprefix("-")]

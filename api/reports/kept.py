@@ -1,6 +1,6 @@
-"""What a published version's reports have in common: derived parts that are dear to make and kept for a while.
+"""LRU cache for expensive parts of reports, one for each published version.
 
-Few of them, since each is large; what is small is remembered by the snapshot itself.
+It holds few entries, since each is large. The snapshot itself caches small values.
 """
 
 from collections.abc import Callable
@@ -11,10 +11,10 @@ from api.engine.serving import Snapshot
 
 Part = TypeVar("Part")
 
-_MOST_KEPT = 256  # parts of a version: some tens of kilobytes each
+_MOST_KEPT = 256  # entries of a version, each of some ten kilobytes
 
 
 def keep(snapshot: Snapshot, key: tuple[Any, ...], make: Callable[[], Part]) -> Part:
-    """Return a part made from this version alone, made once while it is among those used last."""
+    """Return a cached part of a report, or compute it. It must depend only on this version and the key."""
     kept = snapshot.remember(("report-parts",), lambda: Kept(_MOST_KEPT))
     return kept.get(key, make)

@@ -1,6 +1,6 @@
-"""Links to reports: what is shown is checked here, then a token for exactly that is signed into a link.
+"""Links to reports: check the parameters of a report, then sign a token for exactly this report into a link.
 
-What the token says and how long it holds is `api.reports.tokens`.
+`api.reports.tokens` defines the content and lifetime of tokens.
 """
 
 from dataclasses import dataclass, field
@@ -20,13 +20,13 @@ from control.clock import utc_now
 from control.settings import ReportsProvider, Settings
 from control.store import ControlStore
 
-# The page draws by scripts, reads its data from its own origin, saves files by a form, prints, and opens the explorer.
+# The page runs scripts, reads data from its own origin, saves files by a form, prints, and opens the block explorer.
 _SANDBOX = (
     "allow-scripts allow-same-origin allow-downloads allow-forms "
     "allow-modals allow-popups allow-popups-to-escape-sandbox"
 )
-# Gives each report on the page the height of its content. It is the same for every link, so that a site's policy can
-# name its hash, and it stands before the frame, because a report does not repeat its height.
+# Sets the height of each report's frame to that of its content. It is the same for every link, so that a site's policy
+# can allow it by hash. It precedes the frame, because a report sends its height only once.
 _HEIGHT_SCRIPT = """<script>
 addEventListener("message", ({ source, origin, data }) => {
   const frame = [...document.querySelectorAll("iframe")].find((each) => each.contentWindow === source);
@@ -39,7 +39,7 @@ addEventListener("message", ({ source, origin, data }) => {
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A report that exists, with checked parameters; `title` is for people who cannot see it."""
+    """An existing report with checked parameters; `title` is the text for screen readers."""
 
     report: Report
     title: str
@@ -47,17 +47,17 @@ class Shown:
 
 
 def index() -> Shown:
-    """Return the page that lists a tenant's reports."""
+    """Return the index page, which lists a tenant's reports."""
     return Shown("index", "Reports")
 
 
 def cap_table(session: Session, tenant_id: str, token_id: str, as_of: str | None = None) -> Shown:
-    """Return the cap table of a token, at a moment as of the JSON interface, or the present one.
+    """Return the cap table report of a token, at a moment in the forms of the API; None is the newest block.
 
     Raises:
         NotFound: the tenant has no such token.
-        Invalid: on 'asOf', malformed.
-        ApiError: 422, 'asOf' is too late.
+        Invalid: `asOf` is malformed.
+        ApiError: 422, `asOf` is beyond the calendar.
     """
     token = tokens.get(session, tenant_id, token_id)
     read_moment(as_of, utc_now())
@@ -65,12 +65,12 @@ def cap_table(session: Session, tenant_id: str, token_id: str, as_of: str | None
 
 
 def cap_table_changes(session: Session, tenant_id: str, token_id: str, start: str, end: str | None = None) -> Shown:
-    """Return what differs between two cap tables of a token, at moments as of the JSON interface.
+    """Return the report of changes between two cap tables of a token, at moments in the forms of the API.
 
     Raises:
         NotFound: the tenant has no such token.
-        Invalid: on 'from' or 'to', malformed.
-        ApiError: 422, 'from' is the newest block, or one of them is too late.
+        Invalid: `from` or `to` is malformed.
+        ApiError: 422, `from` is the newest block, or a moment is beyond the calendar.
     """
     token = tokens.get(session, tenant_id, token_id)
     read_moments(start, end, utc_now())
@@ -81,11 +81,11 @@ def cap_table_changes(session: Session, tenant_id: str, token_id: str, start: st
 def wallet_activity(
     session: Session, tenant_id: str, wallet_id: str, start: str | None = None, end: str | None = None
 ) -> Shown:
-    """Return the activity of a wallet, in a range as of the JSON interface.
+    """Return the activity report of a wallet, for a range in the forms of the API.
 
     Raises:
         NotFound: the tenant has no such wallet.
-        Invalid: on 'from' or 'to', malformed.
+        Invalid: `from` or `to` is malformed.
         ApiError: 422, the range is empty.
     """
     wallet = wallets.get(session, tenant_id, wallet_id)
@@ -95,10 +95,10 @@ def wallet_activity(
 
 
 def check_claims(session: Session, claims: Claims) -> None:
-    """Pass when what a token shows is still there.
+    """Check that the subject of an embed token still exists.
 
     Raises:
-        NotFound: its token or wallet has been removed.
+        NotFound: the token or wallet was removed.
     """
     if claims.report in ("cap-table", "cap-table-changes"):
         tokens.get(session, claims.tenant, claims.params["tokenId"])
@@ -107,20 +107,20 @@ def check_claims(session: Session, claims: Claims) -> None:
 
 
 def drawn_by(report: str, provider: ReportsProvider) -> ReportsProvider:
-    """Return who draws a report where a provider is chosen; Superset has no dashboards of the other ones."""
+    """Return the provider that draws a report: the configured one, or the builtin one if Superset has no dashboard."""
     return provider if report in ("cap-table", "wallet-activity") else "builtin"
 
 
 @dataclass(frozen=True, slots=True)
 class LinkMaker:
-    """Makes links; `store` is written to only when a tenant gets its first one."""
+    """Maker of links. It writes to `store` only for the first link of a tenant."""
 
     settings: Settings
     store: ControlStore
     signer: TokenSigner
 
     def open(self, principal: Principal, shown: Shown, theme: Theme, now: datetime | None = None) -> ReportLink:
-        """Return a link that begins a session, which ends with the principal's key at the latest.
+        """Return a link that begins a session; the session also ends if the principal's key is revoked.
 
         Raises:
             ApiError: 422, the provider cannot show the report at that moment.
@@ -141,19 +141,19 @@ class LinkMaker:
         )
 
     def go_on(self, claims: Claims, shown: Shown, theme: Theme, now: datetime | None = None) -> IndexLink:
-        """Return a link to another report within a session.
+        """Return a link to another report in the same session.
 
         Raises:
-            ApiError: 401 `token-expired`, the session is over.
+            ApiError: 401 `token-expired`, the session has ended.
         """
         token, made = self.signer.go_on(claims, now or utc_now(), shown.report, shown.params)
         return IndexLink(report_url=self._url(made, token, theme), expires_at=datetime.fromtimestamp(made.exp, UTC))
 
     def provider_of(self, shown: Shown) -> ReportsProvider:
-        """Return who draws a report.
+        """Return the provider that draws a report.
 
         Raises:
-            ApiError: 422, Superset shows the present cap table alone.
+            ApiError: 422, the report has a past moment, and Superset shows only the present cap table.
         """
         provider = drawn_by(shown.report, self.settings.reports_provider)
         if provider == "superset" and "asOf" in shown.params:
@@ -174,7 +174,7 @@ class LinkMaker:
 
 
 def link_maker(services: Services) -> LinkMaker:
-    """Return the maker of links of this service."""
+    """Return the link maker of this service."""
     return LinkMaker(services.settings, services.store, signer_of(services))
 
 

@@ -1,7 +1,7 @@
-"""The pages that are embedded: static, without a tenant's data, framed by the tenant's allowed sites alone.
+"""Embeddable pages: static, without a tenant's data; only the tenant's allowed sites can frame them.
 
-A page finds its token in the fragment of its address, which no server sees. The public embed id in the path says whose
-allowed sites count; data comes only with a token that names the same id.
+A page reads its token from the fragment of its URL, which no server receives. The public embed id in the path selects
+the tenant's allowed sites. The page gets data only with a token for the same id.
 """
 
 from typing import Any, get_args
@@ -29,7 +29,7 @@ _POLICY = (
 
 
 def page_routes() -> list[HTTPRouteHandler]:
-    """Return the routes of pages and of their scripts and styles; the build is read at first use and kept."""
+    """Return the routes of pages and of their scripts and styles; the first request reads the build."""
     kept: list[Build] = []
 
     def build() -> Build:
@@ -43,7 +43,7 @@ def page_routes() -> list[HTTPRouteHandler]:
     @get([f"/embed/{report}/{{embed_id:str}}" for report in _REPORTS])
     async def read_report_page(request: Request[Any, Any, Any], embed_id: FromPath[str]) -> Response[bytes]:
         services: Services = request.app.state.services
-        # The framework runs a sync handler of several paths in a thread for the first of them alone.
+        # For a sync handler with several paths, the framework would use a thread only for the first path.
         found = await sync_to_thread(_find, services, embed_id)
         if found is None:
             return _page(build(), "error", services, (), status=404)
@@ -85,7 +85,7 @@ def _page(build: Build, name: str, services: Services, origins: tuple[str, ...],
     ancestors = "'none'" if name == "error" else " ".join(["'self'", *origins])
     headers = {
         "Content-Security-Policy": _POLICY.format(frames=frames, ancestors=ancestors),
-        # A site that isolates itself may embed it as well; frame-ancestors says which sites may.
+        # Allow embedding by cross-origin isolated sites; frame-ancestors still lists the allowed sites.
         "Cross-Origin-Resource-Policy": "same-origin" if name == "error" else "cross-origin",
         "Cache-Control": "no-store",
     }

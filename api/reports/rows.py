@@ -1,4 +1,4 @@
-"""What the named queries of the reports return, as `api.engine.rows` for the others."""
+"""Result rows of the reports' queries; `api.engine.rows` has their conventions."""
 
 from datetime import datetime
 
@@ -9,20 +9,20 @@ from api.schema import ActivityValueStatus, Reconciliation
 
 
 class CountRow(Row, frozen=True):
-    """`matching_holder_count`, `report_activity_count`: how many rows match."""
+    """`matching_holder_count`, `report_activity_count`: the number of matching rows."""
 
     row_count: int
 
 
 class ReconciliationRow(Row, frozen=True):
-    """`holder_reconciliations`: how many holders there are of a reconciliation."""
+    """`holder_reconciliations`: the number of holders with a reconciliation."""
 
     reconciliation: Reconciliation
     holder_count: int
 
 
 class HolderDayRow(Row, frozen=True):
-    """`report_holders_by_day`: by how many the holders of a covered range grew on a day."""
+    """`report_holders_by_day`: the change of the number of holders on a day in a covered range."""
 
     range_from_block: int
     day: datetime
@@ -32,7 +32,7 @@ class HolderDayRow(Row, frozen=True):
 class WalletDayRow(Row, frozen=True):
     """`report_wallet_days`: activities of one day, kind and direction; values in units of 10^-18, null without any.
 
-    `folded_count` of them are fees of transactions with another activity.
+    `folded_count` counts the fees of transactions with another activity.
     """
 
     day: datetime
@@ -46,14 +46,14 @@ class WalletDayRow(Row, frozen=True):
 
 
 class WalletExtentRow(Row, frozen=True):
-    """`report_wallet_extent`: the activities of a range as a whole."""
+    """`report_wallet_extent`: totals of the activities of a range."""
 
     counterparty_count: int
     last_time: datetime | None
 
 
 class WalletAssetRow(Row, frozen=True):
-    """`report_wallet_assets`: an asset that activities of a range have."""
+    """`report_wallet_assets`: an asset of the activities of a range."""
 
     token_address: str
     token_symbol: str | None
@@ -61,7 +61,7 @@ class WalletAssetRow(Row, frozen=True):
 
 
 class LeftOutRow(WalletAssetRow, frozen=True):
-    """`report_wallet_left_out`: movements of an asset that have no value for one reason."""
+    """`report_wallet_left_out`: movements of an asset that have no value, for one reason."""
 
     value_status: ActivityValueStatus
     activity_count: int
@@ -69,7 +69,7 @@ class LeftOutRow(WalletAssetRow, frozen=True):
 
 
 class ValuedActivityRow(WalletActivityRow, frozen=True):
-    """`report_activities`: one movement and its value (status null: without a pair)."""
+    """`report_activities`: one movement and its value; the status is null if the asset has no pair."""
 
     pair_key: int | None
     price: str | None
@@ -78,6 +78,6 @@ class ValuedActivityRow(WalletActivityRow, frozen=True):
 
 
 class FoldedFeeRow(ValuedActivityRow, frozen=True):
-    """`report_folded_fees`: a fee, and the activity of its transaction that it is shown with."""
+    """`report_folded_fees`: a fee, and the activity of the same transaction that shows it."""
 
     shown_with: str

@@ -21,7 +21,7 @@ from control.subjects import SubjectRow
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The subject of a report: its windows, the tenant's links, how people call its network, where they look at it."""
+    """The subject of a report: its tracking windows, the tenant's links, display name and explorer of its network."""
 
     subject: SubjectRow
     windows: Sequence[subjects.Window]
@@ -31,17 +31,17 @@ class Found:
 
 
 def find_token(call: EmbedCall) -> Found:
-    """Return the token that a report is of.
+    """Return the token of a report.
 
     Raises:
-        NotFound: it was removed.
+        NotFound: the token was removed.
     """
     with call.store.read() as session:
         return _found(call, session, tokens.get(session, call.tenant_id, call.params["tokenId"]))
 
 
 def to_report_token(found: Found, decimals: int | None) -> ReportToken:
-    """Return the token as its reports name it."""
+    """Convert the token to the struct of its reports."""
     subject = found.subject
     return ReportToken(
         id=subject.id,
@@ -57,17 +57,17 @@ def to_report_token(found: Found, decimals: int | None) -> ReportToken:
 
 
 def find_wallet(call: EmbedCall) -> Found:
-    """Return the wallet that an activity report is of.
+    """Return the wallet of an activity report.
 
     Raises:
-        NotFound: it was removed.
+        NotFound: the wallet was removed.
     """
     with call.store.read() as session:
         return _found(call, session, wallets.get(session, call.tenant_id, call.params["walletId"]))
 
 
 def days(view: View, state: State, asked: TimeRange, most: int) -> list[Bucket]:
-    """Return the last days, `most` at most, of what is covered in a range, up to a moment, oldest first."""
+    """Return at most `most` days of a range, oldest first: the last ones between the first covered day and a moment."""
     newest = state.valued_at
     if newest is None:
         return []
@@ -79,19 +79,19 @@ def days(view: View, state: State, asked: TimeRange, most: int) -> list[Bucket]:
 
 
 def whole_view(view: View, state: State, most: int) -> tuple[Interval, list[Bucket]]:
-    """Return all that is covered up to a moment, by days; by weeks, then months, where those are more than `most`."""
+    """Return the intervals from the first covered moment to `state`: days, or longer ones above `most` days."""
     newest = state.valued_at
     if newest is None:
         return "1d", []
     first = next(covered_starts(view), newest)
     days_of = (newest.date() - first.date()).days + 1
-    # Days and weeks that a view has only a part of count as well.
+    # Partial days and weeks count, too.
     interval: Interval = "1d" if days_of <= most else "1w" if days_of // 7 + 2 <= most else "1M"
     return interval, read_buckets(view, state, TimeRange(first, None), interval)
 
 
 def covered_starts(view: View) -> Iterator[datetime]:
-    """Yield the times at which covered ranges begin, oldest first; of some the time is not known."""
+    """Yield the start times of covered ranges, oldest first; skip ranges with an unknown time."""
     for row in view.ranges:
         if row.is_covered and row.from_time is not None:
             yield as_utc(row.from_time)

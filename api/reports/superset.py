@@ -1,8 +1,8 @@
-"""Guest tokens of Superset: what a tenant's page may see there, signed by us, without a call to Superset.
+"""Guest tokens of Superset: this service signs them, without a call to Superset.
 
-A token's rules cut every dataset of the dashboard to the tenant and to one token or wallet. They are the first line;
-two more are Superset's own (`bi/superset`). Superset puts a rule into SQL as it is, so nothing goes into one that is
-not an integer, an instant of ours, or of the strict form of a tenant's id.
+A token's rules limit every dataset of the dashboard to the tenant and to one token or wallet. `bi/superset` has two
+further barriers. Superset inserts rules into SQL without escaping. So a rule may contain only integers, instants that
+this service formats, and ids that match the strict pattern of tenant ids.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,16 +21,16 @@ from control.store import ControlStore
 LIFE = timedelta(minutes=5)
 AUDIENCE = "ledgermart-superset"
 FRAME_AUDIENCE = "ledgermart-superset-frame"
-"""As in `bi/superset/superset_config.py` and `frames.py`."""
+"""Same values as in `bi/superset/superset_config.py` and `frames.py`."""
 
 
 class GuestTokenSigner:
-    """Makes guest tokens.
+    """Signer of guest tokens.
 
     Args:
-        key: the secret that Superset has as well.
+        key: secret shared with Superset.
         superset_url: origin of Superset.
-        public_origin: origin of our pages.
+        public_origin: origin of this service's pages.
     """
 
     def __init__(self, key: bytes, superset_url: str, public_origin: str) -> None:
@@ -47,15 +47,15 @@ class GuestTokenSigner:
         now: datetime,
         session_end: datetime,
     ) -> GuestToken:
-        """Return a token for one dashboard, and the grant of those who may frame it.
+        """Return a token for one dashboard, with a signed list of the sites that may frame it.
 
         Args:
-            tenant_id: whose page it is.
-            dashboard: what it opens.
-            rules: of `row_rules`.
+            tenant_id: tenant of the page.
+            dashboard: dashboard that the token opens.
+            rules: result of `row_rules`.
             origins: sites that may embed the tenant's reports.
-            now: the present.
-            session_end: no token holds longer.
+            now: the present instant.
+            session_end: end of the session; the token expires no later.
         """
         whole_seconds = now.replace(microsecond=0)
         end = min(whole_seconds + LIFE, session_end)
@@ -79,16 +79,16 @@ class GuestTokenSigner:
 
 
 def read_key(store: ControlStore) -> bytes:
-    """Return the secret that is shared with Superset."""
+    """Return the secret shared with Superset."""
     with store.read() as session:
         return service_secrets.get(session, service_secrets.SUPERSET_GUEST_KEY)
 
 
 def find_dashboard(data_dir: Path, report: str) -> Dashboard:
-    """Return a report's dashboard, as provisioning told of it.
+    """Return a report's dashboard from the file that provisioning wrote.
 
     Raises:
-        ApiError: 503, nothing is provisioned, or not this report.
+        ApiError: 503, the report's dashboard is not provisioned.
     """
     path = data_dir / "superset" / "provisioned.json"
     try:
@@ -105,13 +105,13 @@ def find_dashboard(data_dir: Path, report: str) -> Dashboard:
 def row_rules(
     tenant_id: str, dashboard: Dashboard, subject_key: int, params: Mapping[str, str]
 ) -> list[dict[str, str | int]]:
-    """Return the row-level rules of a guest token: the tenant's for everything, and for each dataset the subject's.
+    """Return the row-level rules of a guest token: one for the tenant, and one for the subject in each dataset.
 
-    A range (`from`, `to`) cuts the datasets that have a time; the others tell the present.
+    A range (`from`, `to`) filters the datasets with a time column; the other datasets show the present.
 
     Raises:
-        ValueError: the tenant's id has not the form of one.
-        ApiError: 422, `asOf` is asked for, of which Superset knows nothing; or the range is empty.
+        ValueError: the tenant id does not match the pattern of tenant ids.
+        ApiError: 422, the report has `asOf`, which Superset does not support; or the range is empty.
     """
     if not ids.is_id("ten_", tenant_id):
         raise ValueError("a guest token is for one tenant, and this is not the id of one")

@@ -1,8 +1,7 @@
-"""Embed tokens: short-lived signed statements of which report of which tenant a page may show.
+"""Embed tokens: short-lived signed permissions to show one report of one tenant.
 
-A token is a JWT (HS256) with a secret and an audience of its own, so that nothing else of the service is taken for one.
-Tenant and parameters of a report come from it alone. Whether its embed id and its key are still in force is asked by
-the guard.
+A token is a JWT (HS256) with its own secret and audience, so that other tokens of the service are not valid here.
+Tenant and parameters of a report come only from the token. The guard checks that its embed id and key are still valid.
 """
 
 import secrets
@@ -20,7 +19,7 @@ from control import service_secrets
 
 LIFE = timedelta(minutes=10)
 SESSION = timedelta(hours=8)
-"""How long a page may renew its token after the link was made."""
+"""Time after the creation of a link in which its page may renew the token."""
 
 _ALGORITHM = "HS256"
 _AUDIENCE = "ledgermart-embed"
@@ -30,11 +29,16 @@ _CHALLENGE = {"WWW-Authenticate": 'Bearer error="invalid_token"'}
 
 
 class Claims(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a token says.
+    """Content of a token.
 
-    `tenant` is the tenant's id, `params` are the report's parameters by their names in the interface, `embed` is the
-    tenant's embed id when it was signed, `key` the id of the API key that asked for the link; `iat`, `exp` and `sxp`
-    (end of the session) are seconds of Unix time.
+    Attributes:
+        tenant: id of the tenant.
+        params: the report's parameters by their names in the API.
+        embed: the tenant's embed id at the time of signing.
+        key: id of the API key that requested the link.
+        iat: time of signing, Unix seconds.
+        exp: time of expiry, Unix seconds.
+        sxp: end of the session, Unix seconds.
     """
 
     aud: str
@@ -50,10 +54,10 @@ class Claims(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TokenSigner:
-    """Makes and reads embed tokens.
+    """Signer and reader of embed tokens.
 
     Args:
-        secret: the service's embed signing key, 32 bytes.
+        secret: the service's signing key for embed tokens, 32 bytes.
     """
 
     def __init__(self, secret: bytes) -> None:
@@ -62,16 +66,16 @@ class TokenSigner:
     def open_session(
         self, tenant_id: str, report: Report, params: Mapping[str, str], embed_id: str, key_id: str, now: datetime
     ) -> tuple[str, Claims]:
-        """Return the first token of a session, with what it says."""
+        """Return the first token of a session, with its content."""
         return self._sign(tenant_id, report, params, embed_id, key_id, now, int((now + SESSION).timestamp()))
 
     def go_on(
         self, claims: Claims, now: datetime, report: Report | None = None, params: Mapping[str, str] | None = None
     ) -> tuple[str, Claims]:
-        """Return a further token of a session, by default for the same report; the session's end stays.
+        """Return a further token of a session, by default for the same report; the end of the session does not change.
 
         Raises:
-            ApiError: 401 `token-expired`, the session is over.
+            ApiError: 401 `token-expired`, the session has ended.
         """
         if now.timestamp() >= claims.sxp:
             raise _expired()
@@ -79,15 +83,15 @@ class TokenSigner:
         return self._sign(claims.tenant, report or claims.report, shown, claims.embed, claims.key, now, claims.sxp)
 
     def read(self, token: str) -> Claims:
-        """Return what a token says.
+        """Return the content of a token.
 
         Raises:
-            ApiError: 401 `token-expired`, or `token-invalid` whatever else is wrong with it.
+            ApiError: 401, `token-expired`, or `token-invalid` for all other errors.
         """
         try:
             if len(token) > _LONGEST:
                 raise jwt.InvalidTokenError("too long")
-            # Not before `iat`: another process's clock may be a little ahead of ours.
+            # Do not check `iat`: the clock of the process that signed the token may be slightly ahead.
             options: Options = {"require": _REQUIRED, "verify_iat": False, "strict_aud": True}
             found = jwt.decode(token, self._secret, algorithms=[_ALGORITHM], audience=_AUDIENCE, options=options)
             return msgspec.convert(found, Claims)
@@ -123,13 +127,13 @@ class TokenSigner:
 
 
 def revoked() -> ApiError:
-    """Return the error of a token whose embed id has been replaced, or whose key has been revoked."""
+    """Return the error of a token after its embed id was replaced or its key was revoked."""
     detail = "the embed token has been revoked; open the report with a new link"
     return ApiError(401, "token-revoked", detail, headers=_CHALLENGE)
 
 
 def signer_of(services: Services) -> TokenSigner:
-    """Return the signer of embed tokens with the service's own secret."""
+    """Return the signer of embed tokens with the service's secret."""
     return TokenSigner(services.secret(service_secrets.EMBED_SIGNING_KEY))
 
 

@@ -1,4 +1,4 @@
-"""What a wallet activity report shows above its rows: head, value over time, activities by day, balances."""
+"""Head and charts of a wallet activity report: value over time, flows, activities by day, balances."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -56,7 +56,7 @@ _VALUE_DECIMALS = 18
 
 @dataclass(frozen=True, slots=True)
 class WalletView:
-    """The wallet of a report, in one version: its range, and the moment its balances are of (None: none is known)."""
+    """The wallet of a report in one version, with its range; `state` is the moment of the balances, or None."""
 
     found: Found
     view: View
@@ -67,13 +67,13 @@ class WalletView:
 
     @property
     def is_current(self) -> bool:
-        """Whether the report goes up to the newest covered block."""
+        """True if the report ends at the newest covered block."""
         return self.state is None or self.state.is_current
 
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """What a version's rows alone decide."""
+    """Parts of a report that depend only on the rows of a version."""
 
     positions: list[ReportPosition]
     total: WalletTotalRow
@@ -168,14 +168,14 @@ def read_report(snapshot: Snapshot, wallet: WalletView) -> WalletActivityReport:
 
 
 def _read_newest(snapshot: Snapshot, found: Found, times: TimeRange, names: Names) -> None:
-    """Read what the report shows first."""
+    """Read the first view of the report, to warm the cache."""
     wallet = _open(snapshot, found, times, names)
     _read_parts(snapshot, wallet, to_coverage(wallet.view, wallet.state, wallet.times))
     wallet.activities.page(ActivityFilters(wallet.times, folds_fees=True), 1, 0)
 
 
 def _state_at_end(snapshot: Snapshot, view: View, current: State | None, times: TimeRange) -> State | None:
-    """Return the newest covered state before the end of the range; the end itself may lie in a gap."""
+    """Return the newest covered state before the end of the range, even if the end itself lies in a gap."""
     if current is None or times.end is None:
         return current
     if covered_range_at(view, times.end) is not None:
@@ -293,14 +293,14 @@ def _bounds(times: TimeRange) -> dict[str, object]:
 
 
 def _holdings_from(view: View, state: State | None) -> datetime | None:
-    """Return the beginning of the covered range that holds a moment."""
+    """Return the start of the covered range that contains a moment."""
     if state is None:
         return None
     return as_utc(next((row.from_time for row in view.ranges if row.from_block == state.first_block), None))
 
 
 def _to_timeline(rows: Sequence[WalletDayRow]) -> list[TimelinePoint]:
-    """Return the last days by kind; rows are in the order of days and kinds."""
+    """Return the last days by kind; the rows are sorted by day and kind."""
     if not rows:
         return []
     first = rows[-1].day - timedelta(days=_MOST_DAYS - 1)
@@ -343,7 +343,7 @@ def _to_flows(rows: Sequence[WalletDayRow], left_out: list[LeftOut], *, is_cover
 
 
 def _value_of(rows: Sequence[WalletDayRow]) -> tuple[Decimal | None, FlowStatus]:
-    """Return the sum of what has a value, and its status: as with wallets, of nothing that is zero."""
+    """Return the sum of all known values, with its status; as for wallets, the sum of no activities is zero."""
     statuses = [status for row in rows for status in row.statuses_without_value]
     known: list[ValueStatus] = [status for status in statuses if status != "UnknownAmount"]
     if any(row.valued_count for row in rows):

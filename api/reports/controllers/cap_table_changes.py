@@ -1,6 +1,6 @@
-"""What the page of the report of changes shows: its head, rows and file.
+"""Routes of the report of changes: head, rows and file.
 
-Which tenant, which token, and which moments is the embed token's alone.
+Tenant, token and moments come only from the embed token.
 """
 
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What an open report asks for besides its data: further tokens, and links to other reports of the index page."""
+"""Routes of an open report besides its data: further tokens, and links from the index page to other reports."""
 
 from datetime import UTC, datetime
 from typing import get_args

@@ -1,6 +1,6 @@
-"""What the pages of embedded reports show: heads, charts, rows, files, and the list of reports.
+"""Routes for the data of embedded reports: heads, charts, rows, files, and the list of reports.
 
-Which tenant, which token or wallet, and which moment or range is the embed token's alone.
+Tenant, token or wallet, and moment or range come only from the embed token.
 """
 
 from typing import Annotated
@@ -337,7 +337,7 @@ def _activity_filters(
     times: TimeRange,
     fees: FeeRows = "apart",
 ) -> ActivityFilters:
-    """Return the filters, their range cut to that of the report."""
+    """Return the filters, with their range limited to the report's range."""
     starts = [time for time in (wallet.times.start, times.start) if time is not None]
     ends = [time for time in (wallet.times.end, times.end) if time is not None]
     return ActivityFilters(
@@ -356,7 +356,7 @@ def _asset(wallet: WalletView, token: str) -> str:
     """Return an asset's stored address.
 
     Raises:
-        ApiError: 422, it is neither an address nor `native`.
+        ApiError: 422, the text is neither an address nor `native`.
     """
     if token == NATIVE:
         return NATIVE

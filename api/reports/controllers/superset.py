@@ -1,4 +1,4 @@
-"""What the page of a report asks for when Superset draws it."""
+"""Route for the guest token of a report that Superset draws."""
 
 from datetime import UTC, datetime
 

@@ -1,5 +1,5 @@
--- Activities of a wallet by day, kind and direction, with the sum of their values in units of 10^-18. What failed moved
--- nothing, so it has no value; what moved nothing needs none. An amount that is not known did move.
+-- Activities of a wallet by day, kind and direction, with the sum of their values in units of 10^-18. Failed activities
+-- moved nothing, so they have no value and need none. Activities with an unknown amount count as moved.
 with activities as (
 
     {% include '_valued_movements.sql' %}

@@ -1,6 +1,6 @@
-"""What the embedded reports show, on the wire: heads, charts and rows of the cap table and of a wallet's activity.
+"""Structs of the embedded reports: heads, charts and rows of the cap table and of a wallet's activity.
 
-Where the JSON interface has the same thing, it has the same struct there.
+The reports reuse the structs of the API where it has the same objects.
 """
 
 from typing import Annotated, Literal

@@ -1,4 +1,4 @@
-"""What a report's page needs to show a dashboard of Superset, and what provisioning tells about the dashboards."""
+"""Structs for dashboards of Superset: guest tokens for report pages, and the file that provisioning writes."""
 
 from typing import Annotated
 
@@ -34,7 +34,7 @@ class GuestToken(Schema, frozen=True, kw_only=True):
 
 
 class Dataset(Schema, frozen=True, kw_only=True):
-    """A dataset of a dashboard; `time_column` is what a range is about, None for figures of the present."""
+    """A dataset of a dashboard; `time_column` is the column that a range filters, None for present figures."""
 
     id: int
     time_column: str | None
@@ -49,6 +49,6 @@ class Dashboard(Schema, frozen=True, kw_only=True):
 
 
 class Provisioned(Schema, frozen=True, kw_only=True):
-    """What `bi/superset/provision.py` has made, by report."""
+    """The dashboards that `bi/superset/provision.py` made, by report."""
 
     dashboards: dict[str, Dashboard]
