@@ -1,4 +1,4 @@
-"""Activities of a token or a wallet: filters, order, and rows as they leave the process."""
+"""Activities of a token or a wallet: filters, order, and rows of the answer."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,27 +34,27 @@ from control.networks.families import codec_for
 
 Activity = TypeVar("Activity", TokenActivityRow, WalletActivityRow)
 
-_FIRST_SPAN_ROWS = 16  # as many times the rows of the page, if activities came evenly
-_SPAN_GROWTH = 16  # few queries even when a filter matches nothing, and the last one the dearest
+_FIRST_SPAN_ROWS = 16  # the first span has blocks for this many pages, if activities are evenly spaced
+_SPAN_GROWTH = 16  # keeps the number of queries low even if a filter matches nothing
 
-# Bounds that leave a filter open.
+# Bounds of a filter without a range.
 FIRST_TIME, LAST_TIME = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)
 
-# Blocks before and after all; with them, what orders activities inside a block does not matter.
+# Block numbers before and after all blocks. With these, the parts of a key after the block do not matter.
 _BEFORE_ALL, _AFTER_ALL = -1, 2**63 - 1
 
-# Bounds of the positions of transactions; what follows from readings has the first.
+# Bounds of transaction positions. Activities that follow from balance readings have the first.
 _NO_TRANSACTION, _LAST_TRANSACTION = -1, 2**31 - 1
 
-# What a key is made of, in the names of the queries' parameters.
+# Parts of a key, as suffixes of the queries' parameters.
 _KEYS = {"token": ("block", "transaction", "log", "id"), "wallet": ("block", "transaction", "log", "trace", "id")}
 
 
 @dataclass(frozen=True, slots=True)
 class TokenFilters:
-    """Conditions on a token's activities; None is no condition. Addresses in stored form, amounts in base units.
+    """Conditions on a token's activities; None means no condition. Addresses in stored form, amounts in base units.
 
-    `explains` asks for explanations; `newest_first` is the order.
+    `explains` adds explanations to the rows; `newest_first` sets the order.
     """
 
     times: TimeRange
@@ -68,7 +68,7 @@ class TokenFilters:
 
 @dataclass(frozen=True, slots=True)
 class WalletFilters:
-    """Conditions on a wallet's activities; as `TokenFilters`."""
+    """Conditions on a wallet's activities, as in `TokenFilters`."""
 
     times: TimeRange
     activity_type: str | None
@@ -80,7 +80,7 @@ class WalletFilters:
 
 
 def token_activities(view: View, names: Names, filters: TokenFilters) -> Walk[TokenActivity]:
-    """Return the reader of a token's activities."""
+    """Return the collection of a token's activities."""
     present = codec_for(view.subject.family).present
     conditions = {
         **_conditions(view, filters.times),
@@ -142,7 +142,7 @@ def token_activities(view: View, names: Names, filters: TokenFilters) -> Walk[To
 
 
 def wallet_activities(view: View, names: Names, filters: WalletFilters) -> Walk[WalletActivity]:
-    """Return the reader of a wallet's activities."""
+    """Return the collection of a wallet's activities."""
     present = codec_for(view.subject.family).present
     conditions = {
         **_conditions(view, filters.times),
@@ -199,7 +199,7 @@ def wallet_activities(view: View, names: Names, filters: WalletFilters) -> Walk[
 
 
 def names_of_counterparties(names: Names, rows: Sequence[WalletActivityRow]) -> Labels:
-    """Return how the tenant calls the other sides of a wallet's activities."""
+    """Return the tenant's labels of the counterparties of a wallet's activities."""
     return names.of([row.counterparty_address for row in rows if row.counterparty_address])
 
 
@@ -212,7 +212,7 @@ def to_wallet_activity(
     value: ActivityValueRow | None,
     explanation: Explanation | None = None,
 ) -> WalletActivity:
-    """Return a wallet's activity with its value (None: `link` says why), addresses as `present` shows them."""
+    """Return a wallet's activity with its value (None: `link` gives the reason); `present` formats addresses."""
     return WalletActivity(
         id=row.activity_id,
         type=row.activity_type,
@@ -239,7 +239,7 @@ def to_wallet_activity(
 
 
 def metadata_statuses(snapshot: Snapshot, view: View, addresses: Collection[str]) -> dict[str, MetadataStatus]:
-    """Return whether a second reading of each contract agreed, by address; contracts that were not read are missing."""
+    """Return the result of a second reading of each contract, by address; contracts that were not read are absent."""
     rows = snapshot.rows(
         "metadata_statuses",
         MetadataStatusRow,
@@ -253,7 +253,7 @@ def metadata_statuses(snapshot: Snapshot, view: View, addresses: Collection[str]
 def to_reference(
     present: Callable[[str], str], token_address: str, symbol: str | None, token_id: str | None
 ) -> TokenReference:
-    """Return an asset as answers name it."""
+    """Return the struct of an asset for answers."""
     shown = NATIVE if token_address == NATIVE else present(token_address)
     return TokenReference(symbol=symbol, ledger_id=shown, token_id=token_id)
 
@@ -263,7 +263,7 @@ def _values(
 ) -> dict[str, ActivityValueRow]:
     """Return the values of a page of activities at their own time, by id.
 
-    Those without a pair are missing, and those that the version values by another pair than that of their link.
+    Activities without a pair are absent, and also those that the version values by another pair than the link's.
     """
     pairs = {row.activity_id: link_of(row).pair_key for row in rows}
     if not any(pairs.values()):
@@ -295,7 +295,7 @@ def _price_status(link: Link, value: ActivityValueRow | None) -> ValueStatus:
         return link.status if link.pair_key is None else "NoPrice"
     if value.price is not None:
         return "Priced"
-    # What has neither an amount in whole tokens nor a price says the first; of the price, that there was none.
+    # If both amount and price are missing, the value status reports the missing amount and the price status is NoPrice.
     status = value.value_status
     return "NoPrice" if status == "UnknownDecimals" or status == "UnknownAmount" else status
 
@@ -343,12 +343,11 @@ def _read(
     *,
     newest_first: bool,
 ) -> list[Activity]:
-    """Read one page, after a place in a block (`within`): first in which blocks it lies, then its rows.
+    """Read one page after a position in a block (`within`): first find its blocks, then read its rows.
 
-    The rows are wide: over all 100,000 activities of a wallet they take 60 ms of processor time, over the blocks of a
-    page 5 ms.
+    The rows are wide. Searching all 100,000 activities of a wallet takes 60 ms of CPU time; the blocks of a page, 5 ms.
     """
-    # The same page is asked for again and again while a version is in force, by whoever watches it.
+    # Clients that poll request the same page repeatedly while a version is in force.
     first, last = snapshot.remember(
         ("blocks", kind, *conditions.values(), block, count, newest_first),
         lambda: _blocks(snapshot, kind, conditions, block, count, newest_first=newest_first),
@@ -368,9 +367,9 @@ def _read(
 def _blocks(
     snapshot: Snapshot, kind: str, conditions: dict[str, Any], after: int, count: int, *, newest_first: bool
 ) -> tuple[int, int]:
-    """Return the blocks that hold what is left of block `after` and the next `count` activities beyond it.
+    """Return the first and last block of a page: the rest of block `after`, and the next `count` activities after it.
 
-    Looked for in growing spans of blocks, so that a page costs what it shows and not the whole history.
+    The search uses growing spans of blocks, so that its time depends on the page and not on the whole history.
     """
     keys = {"subject_key": conditions["subject_key"], "tenant_id": conditions["tenant_id"]}
     query = f"{kind}_activity_extent"
@@ -400,7 +399,7 @@ def _blocks(
 
 
 def _digest(snapshot: Snapshot, kind: str, conditions: dict[str, Any], one: Key, other: Key) -> int:
-    """Return the digest of the activities between two keys, whichever is first, both included."""
+    """Return the digest of the activities between two keys in any order, both included."""
     query, names = f"{kind}_activity_digest", _KEYS[kind]
     bounds = {
         f"{bound}_{name}": part

@@ -1,4 +1,4 @@
-"""What the queries of this folder return: one struct per query, its fields named and ordered as the columns."""
+"""Result rows of this folder's queries: one struct per query; its fields have the names and order of the columns."""
 
 from datetime import datetime
 
@@ -8,7 +8,7 @@ from api.schema import ActivityStatus, ActivityValueStatus, MetadataStatus
 
 
 class ActivityValueRow(Row, frozen=True):
-    """`token_activity_values`, `wallet_activity_values`: what an activity was worth at its block's time."""
+    """`token_activity_values`, `wallet_activity_values`: the value of an activity at its block's time."""
 
     activity_id: str
     pair_key: int | None
@@ -18,14 +18,14 @@ class ActivityValueRow(Row, frozen=True):
 
 
 class MetadataStatusRow(Row, frozen=True):
-    """`metadata_statuses`: whether a second reading of each contract agreed."""
+    """`metadata_statuses`: the result of a second reading of a contract."""
 
     token_address: str
     metadata_status: MetadataStatus
 
 
 class ActivityExtentRow(Row, frozen=True):
-    """`token_activity_extent`, `wallet_activity_extent`: how many activities a subject has, and in which blocks."""
+    """`token_activity_extent`, `wallet_activity_extent`: number, first and last block of a subject's activities."""
 
     activity_count: int
     first_block: int
@@ -33,7 +33,7 @@ class ActivityExtentRow(Row, frozen=True):
 
 
 class ActivityDigestRow(Row, frozen=True):
-    """`token_activity_digest`, `wallet_activity_digest`: a number of 128 bits that tells sets of activities apart."""
+    """`token_activity_digest`, `wallet_activity_digest`: a digest of 128 bits of a set of activities."""
 
     digest: int
 

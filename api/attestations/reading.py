@@ -1,4 +1,4 @@
-"""Attestations: what may be asked for, what that would cost, and what was found."""
+"""Attestations: check of the requested moment, estimate of the cost, and records."""
 
 from typing import Any, cast
 
@@ -25,12 +25,12 @@ from control.attestations import FIELD, AttestedMoment
 from control.operations import ATTESTATION_NUMBER, OperationRow
 from control.subjects import Kind, SubjectRow
 
-# Before the first row.
+# Key before the first row.
 _START = (2**63 - 1, 0)
 
 
 def check_moment(call: Call, snapshot: Snapshot, subject: SubjectRow, moment: AttestedMoment) -> State:
-    """Return the state at a moment that can be attested, of the newest block before it that is stored.
+    """Return the state at a moment to attest: that of the newest stored block before it.
 
     Raises:
         ApiError: 422 `no-archive`, the network's node has no past states; 409 `not-covered`.
@@ -49,7 +49,7 @@ def check_moment(call: Call, snapshot: Snapshot, subject: SubjectRow, moment: At
 
 
 def read_page(subject: SubjectRow, snapshot: Snapshot, after: Key | None, count: int) -> Fetched[Any]:
-    """Return records of a subject behind the one with a key (block and number), the newest block first."""
+    """Return the records of a subject after a key (block and number), the newest block first."""
     before_block, before_number = after or _START
     rows = snapshot.rows(
         "attestations",
@@ -66,13 +66,13 @@ def read_page(subject: SubjectRow, snapshot: Snapshot, after: Key | None, count:
 
 
 def standing_blocks(snapshot: Snapshot, subject: SubjectRow) -> set[int]:
-    """Return the blocks of a subject whose attestation is not superseded."""
+    """Return the blocks of a subject with an attestation that is not superseded."""
     keys = {"subject_key": subject.subject_key, "tenant_id": subject.tenant_id}
     return {row.block_number for row in snapshot.rows("standing_attestations", StandingAttestationRow, **keys)}
 
 
 def estimate(call: Call, snapshot: Snapshot, subject: SubjectRow, state: State) -> AttestationEstimate:
-    """Return what attesting a state would ask of the node."""
+    """Estimate the requests to the node for the attestation of a state."""
     found = snapshot.row(
         "unconfirmed_balances",
         UnconfirmedBalancesRow,
@@ -98,7 +98,7 @@ def estimate(call: Call, snapshot: Snapshot, subject: SubjectRow, state: State) 
 
 
 def to_attestation_operation(operation: OperationRow) -> AttestationOperation:
-    """Return an attestation that was asked for."""
+    """Convert a stored attestation request to the struct of answers."""
     return AttestationOperation(
         id=operation.id,
         status=cast("HistoryStatus", operation.presented_status),

@@ -1,4 +1,4 @@
-"""What the queries of this folder return: one struct per query, its fields named and ordered as the columns."""
+"""Result rows of this folder's queries: one struct per query; its fields have the names and order of the columns."""
 
 from datetime import datetime
 from typing import Literal
@@ -7,7 +7,7 @@ from api.engine.rows import Row
 
 
 class AttestationRow(Row, frozen=True):
-    """`attestations`: what was attested of a subject."""
+    """`attestations`: an attestation of a subject."""
 
     attestation_number: int
     block_number: int
@@ -30,13 +30,13 @@ class AttestationRow(Row, frozen=True):
 
 
 class StandingAttestationRow(Row, frozen=True):
-    """`standing_attestations`: a block of a subject whose attestation stands."""
+    """`standing_attestations`: a block of a subject with an attestation that is not superseded."""
 
     block_number: int
 
 
 class UnconfirmedBalancesRow(Row, frozen=True):
-    """`unconfirmed_balances`: what an attestation of a block would read."""
+    """`unconfirmed_balances`: number of the balances that an attestation of a block would read."""
 
     balance_count: int
     is_supply_read: bool

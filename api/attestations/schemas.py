@@ -1,4 +1,4 @@
-"""Attestations on the wire: what is asked for, how far it is, and what was found."""
+"""Structs of attestations: request, estimate, progress and records."""
 
 from typing import Annotated, Literal
 

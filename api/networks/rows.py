@@ -1,4 +1,4 @@
-"""What the queries of this folder return: one struct per query, its fields named and ordered as the columns."""
+"""Result rows of this folder's queries: one struct per query; its fields have the names and order of the columns."""
 
 from datetime import datetime
 
@@ -7,7 +7,7 @@ from api.networks.schemas import ProbedStatus
 
 
 class NetworkRow(Row, frozen=True):
-    """`networks`: a network as last probed."""
+    """`networks`: a network with the result of its last probe."""
 
     network: str
     display_name: str
@@ -25,7 +25,7 @@ class NetworkRow(Row, frozen=True):
 
 
 class StatisticsRow(Row, frozen=True):
-    """`statistics_activities`: the activities of one interval, or of all of them (bucket null)."""
+    """`statistics_activities`: the activities of one interval, or of the whole range (bucket null)."""
 
     bucket: datetime | None
     token_activities: int
@@ -34,7 +34,7 @@ class StatisticsRow(Row, frozen=True):
 
 
 class MissingRow(Row, frozen=True):
-    """`statistics_gaps`: a time in which something is not covered; a null bound is open."""
+    """`statistics_gaps`: an interval in which a subject is not covered; a null bound is open."""
 
     from_time: datetime | None
     to_time: datetime | None

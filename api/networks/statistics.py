@@ -1,4 +1,4 @@
-"""Statistics of a ledger: what is tracked on it, how far it is collected, and what happened by intervals of time."""
+"""Statistics of a ledger: its tokens and wallets, progress of the collection, and activities by interval."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from control.subjects import Kind
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """The tokens and wallets of a ledger, by subject key; `tracked` are those whose tracking is enabled."""
+    """Subject keys of the tokens and wallets of a ledger; `tracked` are the keys with enabled tracking."""
 
     tokens: frozenset[int]
     wallets: frozenset[int]
@@ -34,7 +34,7 @@ class Members:
 
 
 def read_members(session: Session, ledger: Ledger) -> Members:
-    """Read what is on a ledger now."""
+    """Read the present tokens and wallets of a ledger."""
     is_tracked = exists().where(TrackingWindow.subject_key == Subject.subject_key, TrackingWindow.closed_at.is_(None))
     query = select(Subject.subject_key, Subject.kind, is_tracked).where(
         Subject.ledger_id == ledger.id, Subject.removed_at.is_(None)
@@ -56,7 +56,7 @@ def read_statistics(
         snapshot: the version.
         ledger: the ledger.
         members: its tokens and wallets.
-        asked: the range; a bound left open is 30 days before the end, or the newest block known.
+        asked: the range; by default it ends at the newest known block, and begins 30 days before its end.
         interval: length of the intervals; they begin on whole UTC hours, days, Mondays or months.
 
     Raises:
@@ -157,5 +157,5 @@ def _lag(members: Members, head: NetworkRow | None, collected: NewestRow | None)
         return None, "NotYetCollected"
     if head is None or head.head_time is None:
         return None, "HeadUnknown"
-    # A node may fall behind what it once said.
+    # Never negative: a node may report an older head than before.
     return max(0, int((head.head_time - collected.block_time).total_seconds())), "Known"

@@ -1,4 +1,4 @@
-"""What work that is not begun yet would ask of a network's node, at the pace at which past ranges were collected."""
+"""Estimated requests of future work to a network's node, from the pace of past collection."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -20,7 +20,7 @@ from control.tracking import Tracking
 
 _MILLION = 1_000_000
 _MICROSECOND = timedelta(microseconds=1)
-# Requests of a range, and of a stretch of a sample, that are few blocks wide at first.
+# Requests for a range, and for a stretch of a sample, while requests still cover few blocks.
 _REQUESTS_PER_RANGE = 5
 _REQUESTS_PER_STRETCH = 3
 # The genesis block has no transactions.
@@ -28,7 +28,7 @@ _FIRST_BLOCK = 1
 
 
 class Cost(NamedTuple):
-    """What work asks: requests, bytes of answers and seconds of reading, rounded up."""
+    """Cost of work at the node: requests, bytes of responses, and seconds of reading; all rounded up."""
 
     requests: int
     answer_bytes: int
@@ -42,13 +42,13 @@ class _Range(NamedTuple):
 
 
 class _Unknown(Exception):
-    """Which blocks are meant cannot be told; says why."""
+    """The blocks of a request cannot be determined; the message says why."""
 
 
 def read_estimate(
     call: Call, subject: SubjectRow, first: Bound, last: Bound, native: str | None = None
 ) -> HistoryEstimate:
-    """Estimate what of a history request is not collected yet; arguments as `estimate_history`."""
+    """Estimate the uncollected part of a history request; for the arguments see `estimate_history`."""
     with call.store.read() as session:
         creation = operations.known_creation(session, subject)
     network = call.services.networks.get(subject.network)
@@ -59,7 +59,7 @@ def read_estimate(
 
 
 def to_tracking_history(call: Call, tracking: Tracking) -> tuple[HistoryOperation | None, HistoryEstimate | None]:
-    """Return the history that was asked for with tracking: the request, or of a dry run what it would cost."""
+    """Return the history request made together with tracking; for a dry run, return its estimate instead."""
     asked = tracking.history
     if asked is None:
         return None, None
@@ -69,7 +69,7 @@ def to_tracking_history(call: Call, tracking: Tracking) -> tuple[HistoryOperatio
 
 
 def cost_of(snapshot: Snapshot, network: str, work: Mapping[str, int]) -> Cost | None:
-    """Return what so many units of each kind of work would ask of a network; None where one was never observed."""
+    """Return the cost of a number of units of each kind of work; None if the network has no observations of a kind."""
     paces = {row.work: row for row in snapshot.rows("collection_paces", CollectionPaceRow, network=network)}
     asked = {kind: units for kind, units in work.items() if units}
     if not asked.keys() <= paces.keys():
@@ -89,16 +89,16 @@ def estimate_history(
     native: str | None,
     creation: int | None,
 ) -> HistoryEstimate:
-    """Estimate what of a history request is not collected yet.
+    """Estimate the uncollected part of a history request.
 
     Args:
         snapshot: the version in force.
         network: the definition of the subject's network.
-        subject: whose history it is.
-        first: where it begins.
-        last: where it ends.
-        native: the mode asked for.
-        creation: first block of the subject, where it is known.
+        subject: the token or wallet.
+        first: start of the range.
+        last: end of the range.
+        native: requested mode for native value.
+        creation: first block of the subject; None if it is unknown.
     """
     try:
         covered = _range(snapshot, network, subject, first, last, creation)
@@ -136,7 +136,7 @@ def estimate_history(
 def _second_readings(network: Network, kind: Kind, blocks: int, requests: int) -> SecondReadings:
     """Estimate the requests of a second reading of transfers from those of the first one.
 
-    Requests are narrow at the start of each range. A wallet needs two: as sender and as recipient.
+    Requests cover few blocks at the start of each range. A wallet needs two: as sender and as recipient.
     """
     alternatives = 2 if kind is Kind.WALLET else 1
     ranges = -(-blocks // sampling.BLOCKS_PER_RANGE)
@@ -181,7 +181,7 @@ def _estimate(
 def _range(
     snapshot: Snapshot, network: Network, subject: SubjectRow, first: Bound, last: Bound, creation: int | None
 ) -> _Range:
-    """The blocks that a request means, up to the head; empty where none lies between its bounds."""
+    """Return the blocks of a request up to the head; the range is empty if no block is between its bounds."""
     heads = snapshot.rows("network_head", NetworkHeadRow, network=network.name)
     if not heads or heads[0].head_number is None or heads[0].head_time is None:
         raise _Unknown(f"the head of {network.name} is not known yet")
@@ -200,7 +200,7 @@ def _range(
 
 
 def _block_at(network: Network, head: NetworkHeadRow, head_number: int, bound: Bound) -> int:
-    """About the first block at or after an instant; the one after the head where none is known."""
+    """Return the approximate first block at or after an instant; for later instants, the block after the head."""
     instant, head_time = bound.instant, as_utc(head.head_time)
     if instant is None or head_time is None:
         raise _Unknown(f"{bound.text} is no instant")
@@ -211,7 +211,7 @@ def _block_at(network: Network, head: NetworkHeadRow, head_number: int, bound: B
 
 
 def _spacing(network: Network, head: NetworkHeadRow, head_number: int, head_time: datetime) -> tuple[int, int]:
-    """So many blocks in so many microseconds."""
+    """Return a number of blocks, and the microseconds between the first and the last of them."""
     tail_time = as_utc(head.tail_time)
     if tail_time is not None and head.tail_number is not None and tail_time < head_time:
         return head_number - head.tail_number, (head_time - tail_time) // _MICROSECOND
@@ -221,7 +221,7 @@ def _spacing(network: Network, head: NetworkHeadRow, head_number: int, head_time
 
 
 def _missing(snapshot: Snapshot, subject: SubjectRow, covered: _Range) -> int:
-    """How many blocks of a range are not collected for the subject."""
+    """Return the number of blocks of a range that are not collected for the subject."""
     rows: Sequence[CoverageRow] = snapshot.rows(
         "coverage", CoverageRow, subject_key=subject.subject_key, tenant_id=subject.tenant_id
     )

@@ -1,4 +1,4 @@
-"""What the queries of this folder return: one struct per query, its fields named and ordered as the columns."""
+"""Result rows of this folder's queries: one struct per query; its fields have the names and order of the columns."""
 
 from datetime import datetime
 
@@ -6,7 +6,7 @@ from api.engine.rows import Row
 
 
 class NetworkHeadRow(Row, frozen=True):
-    """`network_head`: a network's newest block, and the oldest one stored of its tail."""
+    """`network_head`: a network's newest block, and the oldest stored block of its tail."""
 
     head_number: int | None
     head_time: datetime | None
@@ -15,7 +15,7 @@ class NetworkHeadRow(Row, frozen=True):
 
 
 class CollectionPaceRow(Row, frozen=True):
-    """`collection_paces`: what a million blocks, or balances, took of a network's node, by kind of work."""
+    """`collection_paces`: the observed cost of a million blocks or balances at a network's node, by kind of work."""
 
     work: str
     requests_per_million: int

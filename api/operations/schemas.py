@@ -1,4 +1,4 @@
-"""History requests on the wire: what is asked for, and how far it is."""
+"""Structs of history requests: request, estimate and progress."""
 
 from typing import Annotated, Literal
 

@@ -1,4 +1,4 @@
-"""Asynchronous operations of a subject or a pair, whatever their kind: listed, read and cancelled."""
+"""Asynchronous operations of a subject or a pair, of any kind: list, read and cancel."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,13 +17,13 @@ Answer = TypeVar("Answer", bound=Schema)
 
 @dataclass(frozen=True, slots=True)
 class Owned(Generic[Shown]):
-    """The operations of one kind that a subject or a pair of the tenant has.
+    """Operations of one kind that belong to a subject or a pair.
 
     Args:
-        kind: what they do.
+        kind: kind of the operations.
         owner_key: key of the subject or pair.
-        to_answer: makes of a stored operation what answers show.
-        subject: the owner, where it is a token or wallet.
+        to_answer: converts a stored operation to the struct of answers.
+        subject: the owner if it is a token or wallet; None for a pair.
     """
 
     kind: OperationKind
@@ -35,7 +35,7 @@ class Owned(Generic[Shown]):
 def list_operations(
     call: Call, owned: Owned[Shown], answer: type[Answer], item: type[Shown], limit: int, cursor: str | None
 ) -> Answer | Tabular[Shown]:
-    """Return a page of operations, the newest first; progress is part of what a tabular answer's ETag says."""
+    """Return a page of operations, the newest first; the ETag of a tabular answer includes their progress."""
     of = (call.tenant_id, owned.kind, owned.owner_key)
     fetch = stored(
         call,
@@ -52,10 +52,10 @@ def list_operations(
 
 
 def read_operation(call: Call, owned: Owned[Shown], operation_id: str) -> Shown:
-    """Return one operation, with its progress as the pipeline last reported it.
+    """Return one operation, with the progress that the pipeline last reported.
 
     Raises:
-        NotFound: the owner has none with this id.
+        NotFound: the owner has no operation with this id.
     """
     with call.store.read() as session:
         operation = operations.get(session, call.tenant_id, operation_id, owned.kind, owned.owner_key)
@@ -63,11 +63,11 @@ def read_operation(call: Call, owned: Owned[Shown], operation_id: str) -> Shown:
 
 
 def cancel_operation(call: Call, owned: Owned[Shown], operation_id: str) -> Shown:
-    """Ask an operation to stop, and return it.
+    """Request the cancellation of an operation, and return the operation.
 
     Raises:
-        NotFound: the owner has none with this id.
-        Conflict: it is finished.
+        NotFound: the owner has no operation with this id.
+        Conflict: the operation is finished.
     """
     with call.store.write() as session:
         operation = operations.get(session, call.tenant_id, operation_id, owned.kind, owned.owner_key)

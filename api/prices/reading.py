@@ -1,7 +1,7 @@
 """Prices of pairs: the newest one, the one at a moment, and their history.
 
-The price at a moment is the step of the pair's system price that holds it. What a quantity is worth by it does not go
-here but into `values`.
+The price at a moment is the step of the pair's system price that contains it. `api.values` computes values of
+quantities.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -30,9 +30,9 @@ _FIRST_TIME = datetime(1, 1, 1, tzinfo=UTC)
 def latest_prices(
     snapshot: Snapshot, tenant_id: str, pair_keys: Collection[int], now: datetime
 ) -> dict[int, LatestPrice]:
-    """Return the newest system price of each pair at an instant; a pair that never had one is missing.
+    """Return the newest system price of each pair at an instant; pairs without a price are absent.
 
-    A price that is older than the pair allows is still told, as stale, also where no cycle has looked at it since.
+    A price older than the pair's maximum age is marked as stale, even if no cycle ran since it became too old.
     """
     if not pair_keys:
         return {}
@@ -52,11 +52,11 @@ def latest_prices(
 
 
 Moments = Iterable[tuple[int, datetime]]
-"""Pairs, by their keys, at aware instants."""
+"""Pair keys with aware instants."""
 
 
 def prices_at(snapshot: Snapshot, tenant_id: str, moments: Moments) -> Mapping[tuple[int, datetime], PriceAtRow]:
-    """Return the steps of system prices that hold at moments; before a pair's first price there is none."""
+    """Return the steps of system prices at moments; moments before a pair's first price are absent."""
     found: dict[tuple[int, datetime], PriceAtRow] = {}
     wanted = sorted(set(moments))
     if not wanted:
@@ -74,14 +74,14 @@ def prices_at(snapshot: Snapshot, tenant_id: str, moments: Moments) -> Mapping[t
             last_moment=max(instants),
         )
 
-    # The pages of one answer all ask for the same moment.
+    # All pages of one answer need prices at the same moment.
     rows = snapshot.remember(("prices-at", tenant_id, *wanted), read) if len(wanted) == 1 else read()
     return {(row.pair_key, as_utc(row.moment)): row for row in rows}
 
 
 @dataclass(frozen=True, slots=True)
 class PriceFilters:
-    """Of which pair, in which range (of `validFrom`, or of `effectiveFrom` for one source), up to which instant."""
+    """Pair, range (of `validFrom`, or of `effectiveFrom` for one source), and latest instant of prices."""
 
     pair: PairRow
     times: TimeRange
@@ -91,7 +91,7 @@ class PriceFilters:
 def price_steps(filters: PriceFilters) -> Fetch[PricePoint]:
     """Return the reader of the steps of a pair's system price that have a price, newest first.
 
-    A step that only begins after `now`, because a price grows too old, is not told yet.
+    Steps that begin after `now`, when a price will become too old, are not included.
     """
 
     def fetch(snapshot: Snapshot, after: Key | None, limit: int) -> Fetched[PricePoint]:
@@ -128,7 +128,7 @@ def price_steps(filters: PriceFilters) -> Fetch[PricePoint]:
 
 
 def source_prices(filters: PriceFilters, source_id: str) -> Fetch[PricePoint]:
-    """Return the reader of one source's prices of a pair, newest first, used or not."""
+    """Return the reader of one source's prices of a pair, used and unused ones, newest first."""
 
     def fetch(snapshot: Snapshot, after: Key | None, limit: int) -> Fetched[PricePoint]:
         rows = snapshot.rows(
@@ -166,7 +166,7 @@ def source_prices(filters: PriceFilters, source_id: str) -> Fetch[PricePoint]:
 
 
 def interval_prices(filters: PriceFilters, interval: Interval) -> Fetch[PricePoint]:
-    """Return the reader of the system price at the last moment of each interval, newest first, `now` for the last one.
+    """Return the reader of the system price at the end of each interval, or at `now` for the current one, newest first.
 
     Raises:
         ApiError: 422, the range has more than 10,000 intervals.
@@ -213,7 +213,7 @@ def interval_prices(filters: PriceFilters, interval: Interval) -> Fetch[PricePoi
 
 
 def _conditions(filters: PriceFilters, after: Key | None) -> dict[str, Any]:
-    """Return the bounds of a page: a page goes on before the time that its key counts in microseconds."""
+    """Return the bounds of a page; the key is the time of the last row, in microseconds of Unix time."""
     just_after_now = filters.now + INSTANT
     end = min(filters.times.end or just_after_now, just_after_now)
     if after is not None:
@@ -231,7 +231,7 @@ def _key(instant: datetime) -> tuple[int]:
 
 
 def _is_too_old(row: LatestPriceRow, now: datetime) -> bool:
-    """Say whether a price is older than its pair allows; never judged stricter than the window that it closes."""
+    """Return whether a price is older than its pair's maximum age, or than its own window if that is longer."""
     if row.max_age_seconds is None:
         return False
     window = row.effective_from - row.window_start if row.window_start else timedelta()

@@ -1,6 +1,6 @@
-"""What the named queries about prices and values return, as `api.engine.rows` for the others.
+"""Result rows of the queries about prices; `api.engine.rows` has their conventions.
 
-Prices and values are exact text, null where there is none; their status says why.
+Prices are exact text. They are null if there is no price, and the status gives the reason.
 """
 
 from datetime import datetime
@@ -52,7 +52,7 @@ class SourcePriceRow(Row, frozen=True):
 
 
 class PriceAtRow(Row, frozen=True):
-    """`prices_at`: the step of the system price that holds at a moment asked for."""
+    """`prices_at`: the step of the system price at a requested moment."""
 
     pair_key: int
     moment: datetime
@@ -70,7 +70,7 @@ class PriceAtRow(Row, frozen=True):
 
 
 class PricePairRow(Row, frozen=True):
-    """`price_pairs`: a pair as the pipeline knows it."""
+    """`price_pairs`: a pair as the pipeline published it."""
 
     pair_key: int
     pair_id: str
@@ -81,7 +81,7 @@ class PricePairRow(Row, frozen=True):
 
 
 class MarketRow(Row, frozen=True):
-    """`price_markets`: a market that a source lists, or listed."""
+    """`price_markets`: a market that a source lists or once listed."""
 
     source_id: str
     market_id: str
@@ -93,7 +93,7 @@ class MarketRow(Row, frozen=True):
 
 
 class MarketListRow(Row, frozen=True):
-    """`collected_market_lists`: a source whose market list is there."""
+    """`collected_market_lists`: a source with a collected market list."""
 
     source_id: str
 
@@ -101,7 +101,7 @@ class MarketListRow(Row, frozen=True):
 class StoppedPriceRow(Row, frozen=True):
     """`quarantined_prices`, `stopped_price`: a price that a pair's guards stopped.
 
-    One that is not usable does not fit the type of prices, whatever is decided.
+    An unusable price does not fit the type of prices, so it cannot be accepted.
     """
 
     price_id: str
@@ -116,7 +116,7 @@ class StoppedPriceRow(Row, frozen=True):
 
 
 class SourcePollRow(Row, frozen=True):
-    """`source_polls`: how the pipeline gets on with a price source that it has asked."""
+    """`source_polls`: time and error of the last poll of a price source."""
 
     source_id: str
     polled_at: datetime
@@ -124,7 +124,7 @@ class SourcePollRow(Row, frozen=True):
 
 
 class ListedSymbolRow(Row, frozen=True):
-    """`listed_symbols`: whether a source's market list is there, and has a live market with a symbol in it."""
+    """`listed_symbols`: whether a source's market list is collected, and has an active market with a symbol."""
 
     source_id: str
     symbol: str

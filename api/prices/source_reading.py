@@ -1,4 +1,4 @@
-"""Price sources and the symbols of items at them, as answers show them, with what the marts know of them."""
+"""Price sources and priced items in answers, with the polls and market lists from the marts."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ from control.pricing.sources import SourceKind, SourceRow, is_manual
 
 
 def read_polls(snapshot: Snapshot, tenant_id: str) -> dict[str, price_sources.PollStatus]:
-    """Return how the pipeline got on with the sources that it has asked for a tenant, by the source's id."""
+    """Return the last poll of each source that the pipeline polls for a tenant, by the source's id."""
     return {
         row.source_id: price_sources.PollStatus(polled_at=as_utc(row.polled_at), error=row.poll_error)
         for row in snapshot.rows("source_polls", SourcePollRow, tenant_id=tenant_id)
@@ -21,7 +21,7 @@ def read_polls(snapshot: Snapshot, tenant_id: str) -> dict[str, price_sources.Po
 
 
 def to_price_source(source: SourceRow, polls: Mapping[str, price_sources.PollStatus]) -> price_sources.PriceSource:
-    """Return a source as answers show it; `polls` is from `read_polls`."""
+    """Convert a source to the struct of answers; `polls` is the result of `read_polls`."""
     return price_sources.PriceSource(
         id=source.id,
         name=source.name,
@@ -39,13 +39,13 @@ def to_price_source(source: SourceRow, polls: Mapping[str, price_sources.PollSta
 def mapping_statuses(
     snapshot: Snapshot, tenant_id: str, item: ItemRow, definitions: Mapping[str, PriceSource]
 ) -> dict[str, priced_items.SymbolMappingStatus]:
-    """Return what the sources' market lists, as published for the tenant, say of an item's mappings, by source id."""
+    """Return the status of an item's mappings by source id, from the market lists published for the tenant."""
     statuses: dict[str, priced_items.SymbolMappingStatus] = {}
     for source_id in item.mappings:
         if source_id in definitions:
             statuses[source_id] = "Pending"
         else:
-            # What was preconfigured when it was mapped need not be any more.
+            # The source may no longer be preconfigured.
             statuses[source_id] = "NotNeeded" if is_manual(source_id) else "Unknown"
     if item.mappings:
         asked = {"source_ids": list(item.mappings), "symbols": list(item.mappings.values()), "tenant_id": tenant_id}
@@ -58,7 +58,7 @@ def mapping_statuses(
 def to_priced_item(
     item: ItemRow, statuses: Mapping[str, priced_items.SymbolMappingStatus] | None = None
 ) -> priced_items.PricedItem:
-    """Return an item as answers show it, with the statuses of its mappings where they are given."""
+    """Convert an item to the struct of answers, with the statuses of its mappings if given."""
     mappings = [
         priced_items.MappingSymbol(price_source=source_id, symbol=symbol)
         if statuses is None

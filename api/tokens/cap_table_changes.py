@@ -1,4 +1,4 @@
-"""What differs between the cap tables of two moments."""
+"""Differences between the cap tables of two moments."""
 
 from dataclasses import dataclass
 
@@ -22,10 +22,10 @@ _NO_BLOCK = -1
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Two moments of a token, and which holders in which order; None is no condition.
+    """Two moments of a token, with conditions and order of holders; None means no condition.
 
-    A moment before the token's creation has no state. `search` is part of the address, in lower case; `named` are
-    addresses that match all the same.
+    A moment before the token's creation has no state. `search` is a part of the address, in lower case. `named` are
+    further matching addresses.
     """
 
     view: View
@@ -39,20 +39,20 @@ class Changes:
 
     @property
     def coverage(self) -> Coverage:
-        """What is collected of the time between the moments."""
+        """Coverage of the time between the moments."""
         if self.after is None:
             return to_moment_coverage(self.view, None, "BeforeCreation")
         return to_coverage(self.view, self.after, TimeRange(None, None), since=self.before)
 
     @property
     def statuses(self) -> tuple[AsOfStatus, AsOfStatus]:
-        """Why a moment has no block, of both."""
+        """Status of both moments; it says why a moment has no block."""
         return _status_of(self.before), _status_of(self.after)
 
 
 @dataclass(frozen=True, slots=True)
 class ChangesPage:
-    """Both cap tables in numbers, and holders that differ: how many match, and some of them."""
+    """Totals of both cap tables, the number of matching changes, and a page of them."""
 
     totals: CapTableChangeTotals
     matching_count: int
@@ -65,12 +65,12 @@ def resolve_both(
     """Return the states at two moments; None before the token's creation.
 
     Raises:
-        ApiError: 409, as `resolve`; 422, on 'to', they are the wrong way round.
+        ApiError: 409, as for `resolve`; 422, `to` is earlier than `from`.
     """
     before, _ = resolve_of_token(snapshot, view, first)
     after, status = resolve_of_token(snapshot, view, last)
     if status == "NothingCovered":
-        # The first moment is before the creation, and nothing is there to be compared with it.
+        # The first moment is before the creation and nothing is covered yet, so raise the error of the first moment.
         after = resolve_covered(snapshot, view, first)
     if before is not None and (after is None or before.block_number > after.block_number):
         place = "before the token's creation" if after is None else f"block {after.block_number}"
@@ -80,7 +80,7 @@ def resolve_both(
 
 
 def read_page(snapshot: Snapshot, changes: Changes, after: Key | None, limit: int, skipped: int = 0) -> ChangesPage:
-    """Return a page of the holders that differ: those after a key, `skipped` of them left out."""
+    """Return a page of the changed holders after a key, without the first `skipped` of them."""
     before_state, after_state, decimals = changes.before, changes.after, changes.view.decimals
     moments = {
         **changes.view.keys,

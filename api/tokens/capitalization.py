@@ -1,4 +1,4 @@
-"""Market capitalization of a token: now, and at the end of each interval of a range."""
+"""Market capitalization of a token: now, and at the end of each interval."""
 
 from collections.abc import Sequence
 
@@ -54,10 +54,10 @@ def history(
     Args:
         snapshot: the version.
         view: the token.
-        state: its newest covered block.
-        asked: the range; a bound left open is 30 days before the end, or that block.
+        state: the newest covered block.
+        asked: the range; by default it ends at that block, and begins 30 days before its end.
         interval: length of the intervals.
-        explains: whether points are explained.
+        explains: whether to add explanations to the points.
 
     Raises:
         ApiError: 422, the range has too many intervals.
@@ -126,7 +126,7 @@ def _explained(
     buckets: Sequence[Bucket],
     points: Sequence[CapitalizationPoint],
 ) -> list[CapitalizationPoint]:
-    """Add explanations; what is not covered has none."""
+    """Add explanations to the points that are covered."""
     covered = [bucket for bucket in buckets if bucket.first_block is not None]
     held = [Held(None, bucket.first_block or 0, end=bucket.until) for bucket in covered]
     priced = [(link.pair_key, bucket.at) if link.pair_key else None for bucket in covered]

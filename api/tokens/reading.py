@@ -19,14 +19,14 @@ from control.subjects import SubjectRow
 def contract_statuses(
     snapshot: Snapshot, subjects: Sequence[SubjectRow], tenant_id: str
 ) -> dict[int, ContractStatusRow]:
-    """Return what is at the addresses of tokens, by subject key; what the pipeline has not seen is missing."""
+    """Return the contract statuses of tokens by subject key; contracts that the pipeline has not read are absent."""
     keys = [subject.subject_key for subject in subjects]
     rows = snapshot.rows("contract_statuses", ContractStatusRow, tenant_id=tenant_id, subject_keys=keys)
     return {row.subject_key: row for row in rows}
 
 
 def is_fungible(snapshot: Snapshot, token: SubjectRow) -> bool | None:
-    """Say whether a token's contract is a fungible token; None while that is not known."""
+    """Return whether a token's contract is a fungible token; None if that is unknown."""
     found = contract_statuses(snapshot, [token], token.tenant_id).get(token.subject_key)
     return {"Fungible": True, "NotFungible": False}.get(found.contract_status) if found else None
 
@@ -40,7 +40,7 @@ class _HasHolders(Protocol):
 
 
 def to_holder_count_status(found: _HasHolders | None) -> tokens.HolderCountStatus:
-    """Return why a number of holders is missing, or whether it is of all."""
+    """Return the status of a number of holders: missing, complete, or a lower bound."""
     if found is None or found.holder_count is None:
         return "NotYetCollected"
     return "Counted" if found.holders_status == "Complete" else "LowerBound"
@@ -52,7 +52,7 @@ def to_token_summary(
     tracked: set[int],
     prices: Mapping[int, TokenPriceRow] | None = None,
 ) -> tokens.TokenSummary:
-    """Return a token as lists show it."""
+    """Return the summary of a token for lists."""
     known = (prices or {}).get(subject.subject_key)
     link = to_link(subject, known)
     price = known if link.pair_key is not None else None

@@ -1,4 +1,4 @@
-"""What the queries of this folder return: one struct per query, its fields named and ordered as the columns."""
+"""Result rows of this folder's queries: one struct per query; its fields have the names and order of the columns."""
 
 from datetime import datetime
 
@@ -19,7 +19,7 @@ class SupplyChangeRow(Row, frozen=True):
 
 
 class ContractStatusRow(Row, frozen=True):
-    """`contract_statuses`: what is at the addresses of a page of tokens."""
+    """`contract_statuses`: status of the contract at a token's address."""
 
     subject_key: int
     contract_status: ContractStatus
@@ -44,7 +44,7 @@ class MetadataRow(Row, frozen=True):
 
 
 class HolderRow(Row, frozen=True):
-    """One holder: `holders_by_*`; `before_raw` is what it had earlier, null where not known or not asked for."""
+    """One holder: `holders_by_*`; `before_raw` is its earlier quantity, null if unknown or not requested."""
 
     rank: int
     holder_address: str
@@ -57,7 +57,7 @@ class HolderRow(Row, frozen=True):
 
 
 class HolderCountRow(Row, frozen=True):
-    """`holder_counts`: the holders of a token; null until something is collected."""
+    """`holder_counts`: the number of holders of a token; null until blocks are collected."""
 
     subject_key: int
     holder_count: int | None
@@ -65,7 +65,7 @@ class HolderCountRow(Row, frozen=True):
 
 
 class SupplyRow(Row, frozen=True):
-    """`supply_as_of`: the supply at a block, and how certain it is."""
+    """`supply_as_of`: the supply at a block, with its status."""
 
     total_supply_raw: str
     total_supply: str | None
@@ -74,15 +74,15 @@ class SupplyRow(Row, frozen=True):
 
 
 class QuantitiesRow(Row, frozen=True):
-    """`holder_quantities`: what the holders have, apart by blanks; null without any."""
+    """`holder_quantities`: quantities of all holders, separated by spaces; null if there are none."""
 
     quantities_raw: str | None
 
 
 class HolderChangeRow(Row, frozen=True):
-    """`cap_table_changes`: two cap tables in numbers, and one holder that differs (null when the page is empty).
+    """`cap_table_changes`: totals of two cap tables, and one changed holder (null if the page is empty).
 
-    `position` is what pages go on after.
+    `position` is the key for the next page.
     """
 
     holders_before: int

@@ -1,4 +1,4 @@
-"""What tokens and wallets have in common: detail, changes, removal, tracking, coverage."""
+"""Routes shared by tokens and wallets: detail, changes, removal, tracking, coverage."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ from control.tracking import set_tracking
 
 @dataclass(frozen=True, slots=True)
 class _Forms:
-    """The structs of the one collection or the other, and what fills and stores them."""
+    """The structs of tokens or of wallets, with the functions that fill and store them."""
 
     detail: type[Schema]
     to_detail: Callable[[Snapshot, View], Schema]
@@ -52,7 +52,7 @@ _FORMS = {
 
 
 def subject_controller(of: Subjects) -> type[Controller]:
-    """Return the routes of one token, or of one wallet, that are the same for both."""
+    """Return the controller of one token or one wallet."""
     forms = _FORMS[of.kind]
     tag = f"{of.kind.capitalize()}s"
 

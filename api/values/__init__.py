@@ -1,1 +1,1 @@
-"""What quantities are worth, and explanations of the figures."""
+"""Values of quantities, and explanations of the figures."""

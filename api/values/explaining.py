@@ -1,4 +1,4 @@
-"""Why a number is what it is: what its quantity is made of, which price it was valued at, and what was passed over."""
+"""Explanations of numbers: the parts of the quantity, the price used, and the sources that were passed over."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,14 +21,14 @@ _MOST_IDS = 20
 _END_OF_TIME = datetime.max.replace(tzinfo=UTC)
 
 PairMoment = tuple[int, datetime]
-"""A pair, by its key, at an aware instant."""
+"""A pair key with an aware instant."""
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A quantity to explain, at the end of a block of a covered range, or before an instant in it.
+    """A quantity to explain, after a block of a covered range or before an instant in it.
 
-    `address` is the holder of a token, or the asset of a wallet; None is a token's supply.
+    `address` is the holder of a token, or the asset of a wallet; None means the token's supply.
     """
 
     address: str | None
@@ -38,7 +38,7 @@ class Held:
 
 
 def check_explain(is_asked: bool, is_tabular: bool, rows: int, parameter: str = "limit") -> None:
-    """Check that an answer of so many rows can be explained.
+    """Check that an answer with a number of rows can have explanations.
 
     Raises:
         ApiError: 422, the answer is tabular, or has more than 100 rows.
@@ -55,7 +55,7 @@ def check_explain(is_asked: bool, is_tabular: bool, rows: int, parameter: str = 
 def explain(
     snapshot: Snapshot, view: View, held: Sequence[Held], priced: Sequence[PairMoment | None]
 ) -> list[Explanation]:
-    """Explain numbers of one subject, in their order; None is a number without a pair or a moment."""
+    """Explain numbers of one subject, in their order; `priced` is None for a number without a pair or a moment."""
     prices = explain_prices(snapshot, view.subject.tenant_id, (moment for moment in priced if moment))
     return [
         Explanation(quantity=quantity, price=prices.get(moment) if moment else None)
@@ -64,7 +64,7 @@ def explain(
 
 
 def explain_quantities(snapshot: Snapshot, view: View, held: Sequence[Held]) -> list[QuantityExplanation]:
-    """Say what quantities of one kind are made of, in their order."""
+    """Explain quantities of one kind, in their order: the reading that they start from, and the movements since."""
     if not held:
         return []
     is_supply = held[0].address is None
@@ -76,7 +76,7 @@ def explain_quantities(snapshot: Snapshot, view: View, held: Sequence[Held]) -> 
     }
     if is_supply:
         origins = snapshot.rows("explained_supplies", OriginRow, **keys, **bounds)
-        # What moved the supply before it was last read is in that reading.
+        # The last reading of the supply includes all movements before it.
         anchors = {row.place: row.anchor_block for row in origins if row.anchor_block is not None}
         later = [max(one.first_block, anchors.get(place, -1) + 1) for place, one in enumerate(held, 1)]
         query, addresses = "explained_supply_movements", {}
@@ -99,7 +99,7 @@ def explain_quantities(snapshot: Snapshot, view: View, held: Sequence[Held]) -> 
 def explain_activity(
     activity_id: str, amount_raw: str | None, block_number: int, *, is_adjustment: bool
 ) -> QuantityExplanation:
-    """Say what the amount of one activity is made of: itself."""
+    """Explain the amount of one activity: its only part is the activity itself."""
     return QuantityExplanation(
         quantity_raw=amount_raw,
         anchor=None,
@@ -111,7 +111,7 @@ def explain_activity(
 def explain_prices(
     snapshot: Snapshot, tenant_id: str, moments: Iterable[PairMoment]
 ) -> Mapping[PairMoment, PriceExplanation]:
-    """Say which prices hold at moments and why; a pair that the version does not know is missing."""
+    """Explain the prices at moments; pairs that the version does not have are absent."""
     wanted = sorted(set(moments))
     if not wanted:
         return {}
@@ -179,7 +179,7 @@ def _price(
 
 
 def _is_passed_over(source: PassedOverRow, used: PriceAtRow | None) -> bool:
-    """Say whether a source came before the one used, or whether the used one has a newer price that was not."""
+    """Return whether a source precedes the used one in order, or is the used one with a newer, unused price."""
     if used is None or used.position is None:
         return True
     if source.position != used.position:
@@ -205,6 +205,6 @@ def _passed_over(source: PassedOverRow) -> PassedOver:
 
 
 def _seconds(span: timedelta) -> str:
-    """Return a span of time in seconds, exact."""
+    """Return a span of time as exact text in seconds."""
     whole, rest = divmod(span // timedelta(microseconds=1), 10**6)
     return f"{whole}.{rest:06d}".rstrip("0").rstrip(".")

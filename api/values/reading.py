@@ -1,7 +1,7 @@
-"""What quantities are worth: by the pair that a token is linked to, at the price of a moment.
+"""Values of quantities, by the pair that a token is linked to, at the price of a moment.
 
-A version values by the links that it was made with. Where a token's link has changed since, its old values are not
-those of the new pair: until the next cycle there are none. Without a value the status says why.
+A version contains values by the links at the time of its build. If a token's link has changed since, it has no value
+until the next cycle, because the old values are those of another pair. Without a value, the status gives the reason.
 """
 
 import decimal
@@ -24,10 +24,10 @@ from control.pricing.links import LinksInForce, UsdPair, pairs_by_symbol
 from control.subjects import SubjectRow
 
 CURRENCY = "USD"
-"""What values are expressed in: the Priced In of the initial release."""
+"""Currency of values: the only Priced In of the initial release."""
 
 _DIGITS = 512
-"""More than any product has: quantities have up to 78 digits and 255 decimals, prices 38."""
+"""Enough digits for any product: quantities have up to 78 digits and 255 decimals, and prices have 38 digits."""
 
 _EXACT = decimal.Context(prec=_DIGITS, traps=[decimal.Inexact, decimal.InvalidOperation])
 
@@ -36,7 +36,7 @@ _WORST_FIRST: tuple[TotalStatus, ...] = ("UnknownTime", "Quarantined", "StalePri
 
 @dataclass(frozen=True, slots=True)
 class Worth:
-    """What a quantity is worth at a moment; `price` is the step of the system price that held then."""
+    """The value of a quantity at a moment; `price` is the step of the system price at that moment."""
 
     value: Decimal | None
     status: ValueStatus
@@ -45,30 +45,30 @@ class Worth:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """How a token's quantities are valued in one version: by a pair, or not, and then `status` says why."""
+    """The pair that values a token's quantities in one version; without a pair, `status` gives the reason."""
 
     pair_key: int | None
     status: ValueStatus
 
 
 NO_LINK = Link(None, "NoPair")
-"""How an asset without a pair is valued."""
+"""Link of an asset without a pair."""
 
 
 def value_status(amount: str | None, without: ValueStatus = "NoPair") -> ValueStatus:
-    """Return why an amount in whole tokens has no value; the marts have none without known decimals."""
+    """Return the reason why an amount has no value; the amount in whole tokens is None if decimals are unknown."""
     return "UnknownDecimals" if amount is None else without
 
 
 def token_prices(snapshot: Snapshot, tenant_id: str, subject_keys: Collection[int]) -> dict[int, TokenPriceRow]:
-    """Return price and capitalization of tokens at their newest covered blocks, by subject key."""
+    """Return prices and capitalizations of tokens at their newest covered blocks, by subject key."""
     keys = sorted(subject_keys)
     rows = snapshot.rows("token_prices", TokenPriceRow, tenant_id=tenant_id, subject_keys=keys)
     return {row.subject_key: row for row in rows}
 
 
 def wallet_totals(snapshot: Snapshot, wallets: Sequence[SubjectRow]) -> dict[int, WalletTotalRow]:
-    """Return the worth of wallets of one tenant at their newest covered blocks, by subject key."""
+    """Return the values of a tenant's wallets at their newest covered blocks, by subject key."""
     if not wallets:
         return {}
     families = {wallet.subject_key: wallet.family for wallet in wallets}
@@ -83,7 +83,7 @@ def _present_names(row: WalletTotalRow, family: str) -> WalletTotalRow:
 
 
 def present_assets(family: str, names: Iterable[str]) -> list[str]:
-    """Return how answers name assets: symbols as they are, stored addresses in their family's canonical form."""
+    """Return names of assets for answers: symbols unchanged, stored addresses in the family's canonical form."""
     codec = codec_for(family)
 
     def present(name: str) -> str:
@@ -105,7 +105,7 @@ def token_price(snapshot: Snapshot, token: SubjectRow) -> TokenPriceRow | None:
 
 
 def to_link(token: SubjectRow, known: TokenPriceRow | None) -> Link:
-    """Return how a token is valued, by its link in force and by what the version knows of it."""
+    """Return the link of a token: its pair in force, if the version values the token by the same pair."""
     if token.pair_key is None:
         return NO_LINK
     if known is None or known.pair_key != token.pair_key:
@@ -114,15 +114,16 @@ def to_link(token: SubjectRow, known: TokenPriceRow | None) -> Link:
 
 
 def read_link(snapshot: Snapshot, token: SubjectRow) -> Link:
-    """Return how a token is valued in a version."""
+    """Return the link of a token in a version."""
     return to_link(token, token_price(snapshot, token) if token.pair_key is not None else None)
 
 
 @dataclass(frozen=True, slots=True)
 class WalletLinks:
-    """How a wallet's assets are valued in one version, by their stored addresses.
+    """Links of a wallet's assets in one version, by stored address.
 
-    `unlinked` have a pair in the version and none by the links in force, `relinked` another one than in the version.
+    `unlinked` assets have a pair in the version, but none now. `relinked` assets now have another pair than in the
+    version.
     """
 
     links: Mapping[str, Link]
@@ -130,17 +131,17 @@ class WalletLinks:
     relinked: tuple[str, ...]
 
     def of(self, address: str) -> Link:
-        """Return how an asset is valued."""
+        """Return the link of an asset."""
         return self.links.get(address, NO_LINK)
 
     @property
     def changed(self) -> tuple[str, ...]:
-        """The assets that the version values by another link than the one in force."""
+        """The assets with a link that differs from that of the version."""
         return self.unlinked + self.relinked
 
 
 def read_links(snapshot: Snapshot, view: View) -> WalletLinks:
-    """Return how a wallet's assets are valued, by the links in force and by those of the version."""
+    """Return the links of a wallet's assets, from the links in force and those of the version."""
 
     def read() -> Mapping[str, int]:
         return {row.token_address: row.pair_key for row in snapshot.rows("token_pairs", TokenPairRow, **view.keys)}
@@ -177,9 +178,9 @@ def changed_assets(snapshot: Snapshot, tenant_id: str, links: LinksInForce) -> t
 
 
 def worth(snapshot: Snapshot, tenant_id: str, held: Sequence[tuple[str | None, Link, datetime | None]]) -> list[Worth]:
-    """Return what quantities in whole tokens (null: unknown decimals) are worth, each at its moment, in their order.
+    """Return the values of quantities in whole tokens (None: unknown decimals), each at its moment, in their order.
 
-    A moment is null when the time of its block was not stored; then no price can be told for it.
+    A moment is None if the time of its block was not stored; then it has no price.
     """
     steps = prices_at(
         snapshot, tenant_id, ((link.pair_key, moment) for _, link, moment in held if link.pair_key and moment)
@@ -199,7 +200,7 @@ def worth(snapshot: Snapshot, tenant_id: str, held: Sequence[tuple[str | None, L
 
 
 def _products(snapshot: Snapshot, factors: Sequence[tuple[str, str] | None]) -> list[str | None]:
-    """Return quantities times prices, rounded as `marts.to_value` does, in their order."""
+    """Return the products of quantities and prices, rounded like `marts.to_value`, in their order."""
     known = [one for one in factors if one]
     if not known:
         return [None] * len(factors)
@@ -210,7 +211,7 @@ def _products(snapshot: Snapshot, factors: Sequence[tuple[str, str] | None]) -> 
 
 
 def price_status(link: Link, price: PriceAtRow | None, moment: datetime | None) -> ValueStatus:
-    """Return why there is no price at a moment (null: its time was not stored), or that there is one."""
+    """Return the status of a price at a moment; the moment is None if its time was not stored."""
     if link.pair_key is None:
         return link.status
     if moment is None:
@@ -219,17 +220,17 @@ def price_status(link: Link, price: PriceAtRow | None, moment: datetime | None) 
 
 
 def amount_text(raw: int, decimals: int | None) -> str:
-    """Return base units as exact text of whole tokens; of base units when the decimals are unknown."""
+    """Convert base units to exact text in whole tokens; keep base units if the decimals are unknown."""
     return _text(decimal.Decimal(raw).scaleb(-(decimals or 0), _EXACT))
 
 
 def whole_tokens(raw: str | None, decimals: int | None) -> str | None:
-    """Return base units as exact text of whole tokens; None where they or the decimals are unknown."""
+    """Convert base units to exact text in whole tokens; return None if the quantity or the decimals are unknown."""
     return None if raw is None or decimals is None else amount_text(int(raw), decimals)
 
 
 def total(values: Iterable[str]) -> str:
-    """Return the sum of values, exact."""
+    """Return the exact sum of values."""
     found = decimal.Decimal(0)
     for value in values:
         found = _EXACT.add(found, decimal.Decimal(value))
@@ -237,7 +238,7 @@ def total(values: Iterable[str]) -> str:
 
 
 def total_status(statuses: Collection[ValueStatus]) -> TotalStatus:
-    """Return the status of a wallet's value, from those of everything that it holds."""
+    """Return the status of a wallet's value from the statuses of its positions."""
     if not statuses or "Priced" in statuses:
         return "Priced"
     return next((status for status in _WORST_FIRST if status in statuses), "NoPair")
@@ -249,7 +250,7 @@ def _status(quantity: str | None, link: Link, price: PriceAtRow | None, moment: 
 
 
 def _text(number: decimal.Decimal) -> str:
-    """Return canonical text: no exponent, no needless zeros."""
+    """Return canonical text: no exponent, no trailing zeros."""
     if not number:
         return "0"  # never "-0"
     text = f"{number:f}"

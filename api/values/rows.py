@@ -1,4 +1,4 @@
-"""What the queries of this folder return: one struct per query, its fields named and ordered as the columns."""
+"""Result rows of this folder's queries: one struct per query; its fields have the names and order of the columns."""
 
 from datetime import datetime
 
@@ -14,7 +14,7 @@ class ProductRow(Row, frozen=True):
 
 
 class PassedOverRow(Row, frozen=True):
-    """`newest_source_prices`: a source of a pair, and its newest price at a moment (null without one)."""
+    """`newest_source_prices`: a source of a pair, with its newest price at a moment (null if there is none)."""
 
     pair_key: int
     moment: datetime
@@ -30,7 +30,7 @@ class PassedOverRow(Row, frozen=True):
 
 
 class TokenPairRow(Row, frozen=True):
-    """`token_pairs`: the pair that values an asset seen from a subject."""
+    """`token_pairs`: the pair that values an asset of a subject."""
 
     token_address: str
     pair_key: int
@@ -66,7 +66,7 @@ class TokenPriceRow(Row, frozen=True):
 
 
 class WalletTotalRow(Row, frozen=True):
-    """`wallet_totals`: what a wallet is worth at its newest covered block."""
+    """`wallet_totals`: the value of a wallet at its newest covered block."""
 
     subject_key: int
     total_value: str | None
@@ -79,7 +79,7 @@ class WalletTotalRow(Row, frozen=True):
 
 
 class OriginRow(Row, frozen=True):
-    """`explained_balances`, `explained_supplies`: a quantity and the reading that it starts from (null: none)."""
+    """`explained_balances`, `explained_supplies`: a quantity, and the reading that it starts from (null if none)."""
 
     place: int
     quantity_raw: str

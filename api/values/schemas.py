@@ -1,4 +1,4 @@
-"""Values over time on the wire, and what explains a number: its quantity, its price, and what was passed over."""
+"""Structs of values over time, and of explanations: quantity, price, and sources that were passed over."""
 
 from typing import Annotated, Literal
 

@@ -23,7 +23,7 @@ from control.networks.families import codec_for
 
 
 def positions(snapshot: Snapshot, view: View, state: State | None, *, explains: bool = False) -> list[Position]:
-    """Return what a wallet holds at a moment, zero quantities left out, by address of the asset, with its values."""
+    """Return the positions of a wallet at a moment with their values, without zero quantities, by address."""
     if state is None:
         return []
     rows = _positions_now(snapshot, view) if state.is_current else _positions_then(snapshot, view, state)
@@ -61,13 +61,13 @@ def positions(snapshot: Snapshot, view: View, state: State | None, *, explains: 
 
 
 def is_complete(state: State | None) -> bool:
-    """Say whether all holdings at a moment are known: the range is covered since the block after the genesis block."""
+    """Return whether all holdings at a moment are known: the covered range begins right after the genesis block."""
     return state is not None and state.first_block <= 1
 
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """The quantity of one asset at the end of one interval; `change` is None when the end is not covered."""
+    """The quantity of one asset at the end of one interval; `change` is None if the end is not covered."""
 
     bucket: Bucket
     change: BalanceChangeRow | None
@@ -75,13 +75,13 @@ class Balance:
 
     @property
     def is_held(self) -> bool:
-        """Whether it is known and not zero."""
+        """True if the quantity is known and not zero."""
         return self.change is not None and self.change.balance_raw != "0"
 
 
 @dataclass(frozen=True, slots=True)
 class AssetHistory:
-    """An asset that was ever not zero in a range, and its quantity and value at the end of each interval."""
+    """An asset that the wallet held in a range, with its quantity and value at the end of each interval."""
 
     address: str
     token: TokenReference
@@ -92,13 +92,13 @@ class AssetHistory:
 def history(
     snapshot: Snapshot, view: View, state: State | None, asked: TimeRange, interval: Interval
 ) -> list[BalanceSeries]:
-    """Return the quantities at the end of each interval, per asset that was ever not zero in them.
+    """Return the quantities at the end of each interval, for each asset with a quantity other than zero.
 
     Args:
         snapshot: the version.
         view: the wallet.
-        state: the moment up to which balances are told.
-        asked: the range; a bound left open is 30 days before the end, or the moment of the answer.
+        state: the moment of the answer.
+        asked: the range; by default it ends at that moment, and begins 30 days before its end.
         interval: length of the intervals; they begin on whole UTC hours, days, Mondays or months.
 
     Raises:
@@ -116,7 +116,7 @@ def history(
 def asset_histories(
     snapshot: Snapshot, view: View, state: State, buckets: Sequence[Bucket], interval: Interval
 ) -> list[AssetHistory]:
-    """Return the assets that a wallet held at the end of some interval, with their values, by address."""
+    """Return the assets that a wallet held at the end of at least one interval, with their values, by address."""
     if not buckets or state.valued_at is None:
         return []
     rows = snapshot.rows(
@@ -210,7 +210,7 @@ def _to_point(balance: Balance, interval: Interval) -> BalancePoint:
 
 
 def to_rows(series: Sequence[BalanceSeries]) -> list[BalanceHistoryRow]:
-    """Return a history as rows of one point each, for tabular answers."""
+    """Convert a history to rows with one point each, for tabular answers."""
     return [
         BalanceHistoryRow(
             token=one.token,

@@ -10,7 +10,7 @@ from control.subjects import SubjectRow
 
 
 def to_wallet_summary(subject: SubjectRow, total: WalletTotalRow | None = None) -> wallets.WalletSummary:
-    """Return a wallet as lists show it; what the pipeline has not seen has no value yet."""
+    """Return the summary of a wallet for lists; it has no value until the pipeline has collected the wallet."""
     return wallets.WalletSummary(
         id=subject.id,
         name=subject.name,

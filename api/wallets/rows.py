@@ -1,4 +1,4 @@
-"""What the queries of this folder return: one struct per query, its fields named and ordered as the columns."""
+"""Result rows of this folder's queries: one struct per query; its fields have the names and order of the columns."""
 
 from datetime import date, datetime
 
@@ -11,7 +11,7 @@ from api.values.schemas import TotalStatus
 
 
 class WalletValueDayRow(Row, frozen=True):
-    """`wallet_value_days`: what a wallet was worth at the end of a day."""
+    """`wallet_value_days`: the value of a wallet at the end of a day."""
 
     day: date
     value: str | None
@@ -40,7 +40,7 @@ class TokenIdRow(Row, frozen=True):
 
 
 class HeldAssetRow(Row, frozen=True):
-    """`wallets_with_assets`: a wallet that ever held one of the assets asked for."""
+    """`wallets_with_assets`: a wallet that ever held one of the requested assets."""
 
     subject_key: int
 

@@ -1,4 +1,4 @@
-"""What a wallet is worth at the end of each interval of a range."""
+"""Value of a wallet at the end of each interval of a range."""
 
 from collections.abc import Sequence
 
@@ -22,16 +22,16 @@ def history(
 ) -> list[WalletValuePoint]:
     """Return the value of the wallet at the end of each interval, oldest first.
 
-    Days are as the marts have them, a week or a month is its last day. Hours are valued here, by the same rule; so
-    are days where a link of an asset changed after the marts were made.
+    The marts contain the values of days; a week or a month has the value of its last day. This module computes the
+    values of hours by the same rule. It also computes days if a link of an asset has changed since the build.
 
     Args:
         snapshot: the version.
         view: the wallet.
-        state: its newest covered block.
-        asked: the range; a bound left open is 30 days before the end, or that block.
+        state: the newest covered block.
+        asked: the range; by default it ends at that block, and begins 30 days before its end.
         interval: length of the intervals.
-        explains: whether points are explained.
+        explains: whether to add explanations to the points.
 
     Raises:
         ApiError: 422, the range has too many intervals.
@@ -97,7 +97,7 @@ def _from_days(
 
 
 def _measured(assets: Sequence[AssetHistory], buckets: Sequence[Bucket], interval: Interval) -> list[WalletValuePoint]:
-    """Add up the values of the positions at the end of each interval, as the marts do with days."""
+    """Add up the values of the positions at the end of each interval, as the marts do for days."""
     points: list[WalletValuePoint] = []
     for place, bucket in enumerate(buckets):
         if not bucket.is_covered:
@@ -126,7 +126,7 @@ def _measured(assets: Sequence[AssetHistory], buckets: Sequence[Bucket], interva
 def _explained(
     snapshot: Snapshot, view: View, assets: Sequence[AssetHistory], buckets: Sequence[Bucket]
 ) -> list[WalletExplanation | UnsetType]:
-    """Explain the positions at the end of each interval; what is not covered has none."""
+    """Explain the positions at the end of each interval; intervals that are not covered have no explanation."""
     places = [
         (place, asset)
         for place, bucket in enumerate(buckets)

@@ -1,6 +1,6 @@
 {%- set trace = 'coalesce(trace_index, -1), ' if kind == 'wallet' -%}
--- Which activities lie between two keys, both included, and their quantities. The id holds hash and place of the row;
--- status, value and what is shown of the token may change.
+-- Digest of the ids and quantities of the activities between two keys, both included. The id contains the hash and
+-- position of the row. Status, value and token names are not part of the digest, since they may change.
 select
     coalesce(
         bit_xor(

@@ -1,4 +1,5 @@
--- What the activities of a page were worth, and few others: those of its blocks, or of its transactions in one block.
+-- Values of the activities of a page. The result may contain other activities of the same blocks, or for one block, of
+-- the same transactions.
 select
     activity_id,
     pair_key,

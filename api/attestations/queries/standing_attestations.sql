@@ -1,4 +1,4 @@
--- Blocks of a subject whose attestation stands.
+-- Blocks of a subject with an attestation that is not superseded.
 select distinct block_number
 from marts.attestations
 where

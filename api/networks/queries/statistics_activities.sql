@@ -1,5 +1,5 @@
--- Activities of subjects per interval, and over all of them (bucket null). An address that sent or received is active,
--- as is a tracked wallet; adjustments are nobody's doing, and an address may stand for nobody.
+-- Activities of subjects by interval, and for the whole range (bucket null). Active wallets are senders, recipients and
+-- wallets with activities. Adjustments do not count, nor do addresses such as the zero address, which have no owner.
 with movements as (
 
     select

@@ -1,12 +1,12 @@
--- When some subject is not covered although it should be, as intervals that do not overlap; a null bound is open. Of a
--- tracked subject everything should be covered, of another one what its view holds.
+-- Times at which some subject should be covered but is not, as disjoint intervals; a null bound is open. A tracked
+-- subject should be covered at all times, and another subject for the time of its view.
 with ranges as (
 
     select
         subject_key,
-        -- Where the time of a gap's bound is not stored, the nearest one outside of the gap that is.
+        -- If the time of a gap's bound is not stored, use the nearest stored time outside the gap.
         coalesce(from_time, last_value(coalesce(to_time, from_time) ignore nulls) over earlier) as from_time,
-        -- A gap ends where the range after it begins; after the newest block nothing is known yet.
+        -- A gap ends at the start of the next range. After the newest block there is no next range.
         first_value(coalesce(from_time, to_time) ignore nulls) over later as to_time,
         is_covered,
         reason

@@ -1,4 +1,5 @@
--- The head, and the oldest block that was stored of the tail, whoever tracks what: between them lie so many blocks.
+-- The head of a network, and the oldest stored block of its tail, independent of tenants. Their distance gives the time
+-- between blocks.
 select
     networks.head_number,
     networks.head_time,

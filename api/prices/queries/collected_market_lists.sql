@@ -1,4 +1,4 @@
--- Of some sources those whose market list was collected while a pair of the tenant's named them: to others it is not there.
+-- Sources with a collected market list, if a pair of the tenant uses them. Lists collected only for others stay hidden.
 select lists.source_id
 from marts.price_market_lists as lists
 where

@@ -1,5 +1,6 @@
--- The newest price of each pair up to a moment: of the step that holds it, or, where that has none, of the last one
--- before it that has. Steps without an end are looked at apart, so that whole blocks of older ones are skipped.
+-- The newest price of each pair up to a moment. It is the price of the step at the moment. If this step has none, it is
+-- the price of the last earlier step with one. A separate branch reads steps without an end, so that DuckDB skips whole
+-- blocks of older steps.
 with standing as (
 
     select

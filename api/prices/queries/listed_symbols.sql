@@ -1,4 +1,4 @@
--- What the market lists say of some symbols; a list that no pair of the tenant's asks for is not collected for it.
+-- Presence of symbols in market lists. A list counts as collected only if a pair of the tenant uses its source.
 with asked as (
     select
         unnest($source_ids) as source_id,

@@ -1,5 +1,5 @@
--- Holders whose balance differs between two moments, each in its own covered range. The totals of both cap tables, and how
--- many match, stand beside every row, and alone (position null) when the page is empty. A balance that is not known is
+-- Holders with different balances at two moments, each in its own covered range. Every row also has the totals of both
+-- cap tables and the number of matches. An empty page has one row with these alone (position null). Unknown balances are
 -- null.
 with counted as (
 

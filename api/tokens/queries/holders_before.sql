@@ -1,6 +1,6 @@
--- What holders had at an earlier block, by rank, of those who may not have had the same; null where it is not known. The
--- first change since then tells it, but where that is a reading's adjustment, or in another covered range: there the
--- balances up to that block do.
+-- Balances of holders at an earlier block, by rank, for holders with possible changes since; null if unknown. The first
+-- change after that block gives the balance. If this change is an adjustment by a reading, or if the block is in another
+-- covered range, the last balance up to that block is used.
 with changed as (
 
     select

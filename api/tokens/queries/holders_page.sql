@@ -1,4 +1,4 @@
--- Holders by {{ key }}, equal ones by rank, or all of it backwards: those behind one.{{ ' With what they had earlier.' if before }}
+-- Page of holders sorted by {{ key }}, then rank, in one direction.{{ ' With their earlier quantities.' if before }}
 {%- set ordering = ('' if key == 'rank' else 'paged.' ~ key ~ order ~ ', ') ~ 'paged.rank' ~ order %}
 with paged as (
 

@@ -1,4 +1,5 @@
--- Activities of a wallet in covered ranges, by asset, up to moments. What follows from readings has no transaction.
+-- Activities of a wallet in covered ranges, by asset, up to moments. Activities that follow from readings (adjustments)
+-- have no transaction.
 with wanted as (
 
     select

@@ -1,5 +1,5 @@
--- The last balance of each asset of a wallet at or before a block, of those that have one in the covered range with that
--- block and are not zero; a later reading may confirm it, where nothing moved in between.
+-- The last balance of each asset of a wallet at or before a block, within the covered range of that block, without zero
+-- balances. A later reading confirms a balance if nothing moved in between.
 with balances as (
 
     select

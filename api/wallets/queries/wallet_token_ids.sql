@@ -1,4 +1,4 @@
--- The tenant's own tokens among what a wallet holds or ever moved.
+-- The tenant's own tokens among the assets that a wallet holds or ever moved.
 select
     token_address,
     token_id
