@@ -20,5 +20,5 @@ def quotient(numerator: int, denominator: int) -> str:
 
 
 def percentage(part: int | None, whole: int | None) -> str | None:
-    """Return how many percent of a whole a part is; None where one is unknown, or the whole is zero."""
+    """Return the percentage of a part in a whole; None if either is unknown, or the whole is zero."""
     return quotient(100 * part, whole) if part is not None and whole else None

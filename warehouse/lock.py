@@ -1,10 +1,10 @@
-"""The one lock that every writer of the warehouse holds, whoever started it.
+"""The lock that every writer of the warehouse holds.
 
-An advisory file lock: the kernel frees it when its holder ends, however it ends, so a killed writer never
-blocks the next one. The file's text says who holds it, for people; nothing decides by that text.
+It is an advisory file lock. The kernel releases it when its holder ends, so a killed writer never blocks the next one.
+The file's text describes the holder, but only for messages.
 
-Writers hold it alone. Whoever copies the warehouse's files holds it shared: copies go on side by side, and a writer
-waits for them as long as they take, because a cycle must not fail for a copy that ends by itself.
+Writers hold the lock exclusively. Copies of the warehouse's files hold it shared, so several copies can run at once. A
+writer waits for copies without a time limit, because a cycle must not fail for a copy that ends by itself.
 """
 
 import fcntl
@@ -19,12 +19,12 @@ from typing import IO
 from control.clock import utc_now
 
 _POLL_SECONDS = 0.2
-# Oftener than writers do, so that a copy finds its turn between two cycles.
+# Shorter than the interval of writers, so that a copy gets the lock between two cycles.
 _COPY_POLL_SECONDS = 0.02
 
 
 class WriterBusyError(Exception):
-    """Another process held the writer lock for longer than this one was willing to wait."""
+    """Another process held the writer lock for longer than the wait of this one."""
 
     def __init__(self, path: Path, holder: str, waited_seconds: float) -> None:
         super().__init__(
@@ -36,17 +36,17 @@ class WriterBusyError(Exception):
 
 
 def describe_holder(path: Path) -> str:
-    """Say in words who wrote the lock file last: process, purpose and start."""
+    """Return a description of the last writer of the lock file: process, purpose and start."""
     try:
         holder = json.loads(path.read_text())
         return f"process {holder['pid']} ({holder['purpose']}, since {holder['since']})"
     except (OSError, ValueError, KeyError):
-        # Between taking the lock and writing the text there is a moment without it.
+        # A writer takes the lock shortly before it writes the text.
         return "another process"
 
 
 def is_locked(path: Path) -> bool:
-    """Tell whether a writer is at work, without waiting; a copy is none."""
+    """Return whether a writer holds the lock, without waiting; copies do not count."""
     if not path.exists():
         return False
     with path.open("r") as file:
@@ -54,7 +54,7 @@ def is_locked(path: Path) -> bool:
 
 
 def _take(file: IO[str], kind: int) -> bool:
-    """Take the lock in a mode if it is free for that, without waiting; tell whether it was."""
+    """Try to take the lock in a mode without waiting; return whether it was taken."""
     try:
         fcntl.flock(file, kind | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -63,7 +63,7 @@ def _take(file: IO[str], kind: int) -> bool:
 
 
 def _is_held_by_copies(file: IO[str]) -> bool:
-    """Whether what keeps a writer out are copies alone: then the lock can be shared."""
+    """Return whether only copies hold the lock; then it can be shared."""
     is_shared = _take(file, fcntl.LOCK_SH)
     if is_shared:
         fcntl.flock(file, fcntl.LOCK_UN)
@@ -75,12 +75,12 @@ def writer_lock(path: Path, purpose: str, wait_seconds: float) -> Iterator[None]
     """Hold the writer lock.
 
     Args:
-        path: the lock file; made when absent, never removed.
-        purpose: what the writer does, for whoever waits.
-        wait_seconds: how long to wait for another writer; the time that copies take does not count.
+        path: the lock file; created if missing, never removed.
+        purpose: description of the work, shown to processes that wait for the lock.
+        wait_seconds: longest wait for another writer; the time of copies does not count.
 
     Raises:
-        WriterBusyError: another writer held it all that time; names that writer.
+        WriterBusyError: another writer held the lock for all that time; the message names that writer.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+") as file:
@@ -103,13 +103,13 @@ def writer_lock(path: Path, purpose: str, wait_seconds: float) -> Iterator[None]
 
 @contextmanager
 def copy_lock(path: Path, on_wait: Callable[[str], None]) -> Iterator[None]:
-    """Hold the lock shared: while the block runs, no writer begins, and the warehouse's files stay as they are.
+    """Hold the lock shared: during the block no writer can begin, and the warehouse's files do not change.
 
-    Waits for the writer at work as long as it takes.
+    Wait for a running writer without a time limit.
 
     Args:
-        path: the lock file of a warehouse that was written already.
-        on_wait: told in words who is waited for, each time that changes.
+        path: the lock file; it must exist.
+        on_wait: called with a description of the writer that holds the lock, whenever it changes.
     """
     told = None
     with path.open("r") as file:

@@ -1,4 +1,4 @@
-"""CSV cells that no spreadsheet computes: the rule for each CSV file that leaves the service.
+"""Escaping of CSV cells against formulas in spreadsheets, for every CSV file of the service.
 
 A text that a spreadsheet would read as a formula gets an apostrophe in front. Plain numbers keep all their digits.
 """
@@ -18,7 +18,7 @@ def guard_cell(text: str | None) -> str | None:
 
 
 def guarded_sql(column: str) -> str:
-    """Return the same rule as an SQL expression of DuckDB over a column of texts."""
+    """Return the same rule as a DuckDB expression for a text column."""
     starts = ", ".join(f"chr({ord(character)})" for character in _STARTS)
     is_formula = f"left({column}, 1) in ({starts}) and not regexp_full_match({column}, '{_NUMBER.pattern}')"
     return f"case when {is_formula} then chr(39) || {column} else {column} end"

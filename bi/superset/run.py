@@ -56,7 +56,8 @@ def superset_folder(settings: Settings) -> Path:
 def provision(settings: Settings, folder: Path) -> None:
     """Import the assets into the metadata.
 
-    Migrations of an SQLite file cannot be undone halfway: the first ones happen in a file that is named at the end.
+    A failed migration cannot be rolled back in SQLite. So the first migrations run in a temporary file, which gets its
+    name at the end.
 
     Raises:
         NotReadyError: nothing is published yet.
@@ -78,7 +79,7 @@ def provision(settings: Settings, folder: Path) -> None:
 
 
 def superset_variables(settings: Settings, metadata: Path) -> dict[str, str]:
-    """Return the environment of Superset's processes: ours without our variables (some are secrets), and its own.
+    """Return the environment of Superset's processes: its own variables, and none of this service's (some are secret).
 
     Raises:
         NotReadyError: Superset is not installed.
@@ -108,13 +109,13 @@ def superset_variables(settings: Settings, metadata: Path) -> dict[str, str]:
 
 
 def server_command(settings: Settings) -> list[str]:
-    """Return the command that serves Superset, on loopback; a reverse proxy brings it to an origin of its own."""
+    """Return the command that serves Superset on loopback; a reverse proxy publishes it under its own origin."""
     port = urlsplit(settings.superset_url).port if "127.0.0.1" in settings.superset_url else None
     return [
         str(ENVIRONMENT / "gunicorn"),
         *("--bind", f"127.0.0.1:{port or 8088}"),
         *("--workers", str(WORKERS), "--worker-class", "gthread", "--threads", str(THREADS)),
-        # Without limit: the address of a frame carries its tenant's origins, of which there may be fifty.
+        # No limit on URLs: the URL of a frame contains its tenant's origins, up to fifty of them.
         *("--timeout", "120", "--limit-request-line", "0", "--no-control-socket"),
         "superset.app:create_app()",
     ]
@@ -122,7 +123,7 @@ def server_command(settings: Settings) -> list[str]:
 
 @contextmanager
 def _lock(folder: Path) -> Iterator[None]:
-    """Let no two processes provision at once."""
+    """Hold the lock that prevents two processes from provisioning at once."""
     with (folder / "lock").open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -15,7 +15,7 @@ FEATURE_FLAGS = {
     "EMBEDDED_SUPERSET": True,
     "ENABLE_TEMPLATE_PROCESSING": True,
     "ALERT_REPORTS": False,
-    # With it no dashboard comes up in a browser that blocks the storage of pages in frames.
+    # With it, dashboards fail to load in browsers that block the storage of framed pages.
     "SQLLAB_BACKEND_PERSISTENCE": False,
 }
 CUSTOM_SECURITY_MANAGER = GuestSecurityManager
@@ -24,7 +24,7 @@ GUEST_TOKEN_JWT_SECRET = os.environ["SUPERSET_GUEST_KEY"]
 GUEST_TOKEN_JWT_AUDIENCE = "ledgermart-superset"
 GUEST_TOKEN_JWT_EXP_SECONDS = 300
 
-# The default policy lets pages load from six hosts of others, and the default frame option forbids every frame.
+# The default policy lets pages load from six third-party hosts, and the default frame option forbids every frame.
 TALISMAN_ENABLED = True
 TALISMAN_CONFIG = {
     "content_security_policy": {
@@ -41,7 +41,7 @@ TALISMAN_CONFIG = {
     },
     "content_security_policy_nonce_in": ["script-src"],
     "force_https": False,  # a reverse proxy's task
-    "frame_options": None,  # frames.py says who may
+    "frame_options": None,  # frames.py sets the allowed origins
     "referrer_policy": "no-referrer",
     "session_cookie_secure": _IS_SECURE,
 }
