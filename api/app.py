@@ -1,4 +1,4 @@
-"""The application: routes, their guard, the one error shape, and what opens and closes with the process."""
+"""The application: routes, guard, error format, and resources that open and close with the process."""
 
 import time
 from collections.abc import AsyncIterator, Callable
@@ -62,7 +62,7 @@ _MOST_BODY_BYTES = 1 << 20
 
 
 def create_app(settings: Settings) -> Litestar:
-    """Make the application; the control store and the published marts are opened when it starts."""
+    """Create the application; it opens the control store and the published marts at startup."""
 
     @asynccontextmanager
     async def services(app: Litestar) -> AsyncIterator[None]:

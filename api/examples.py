@@ -1,4 +1,4 @@
-"""Ids of the example data, which the examples of the OpenAPI document name."""
+"""Ids of the example data, used in the examples of the OpenAPI document."""
 
 EXAMPLE_NETWORK = "ethereum"
 

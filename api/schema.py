@@ -1,6 +1,6 @@
-"""Structs and field types that several answers share: amounts, pages, as-of, coverage, problems.
+"""Structs and field types shared by several answers: amounts, pages, as-of, coverage, problems.
 
-Structs of one resource go into its own module beside this one.
+Structs of one resource belong to the package of that resource.
 """
 
 import decimal
@@ -14,7 +14,7 @@ from msgspec import UNSET, Meta, UnsetType, field
 from control.pricing.price_types import PriceType
 
 DECIMAL_INPUT = re.compile(r"-?[0-9]+(\.[0-9]+)?([Ee][+-]?[0-9]{1,9})?")
-"""How requests write decimals in strings."""
+"""Pattern of decimals in strings of requests."""
 
 _DECIMAL = r"^-?(0|[1-9][0-9]*)(\.[0-9]*[1-9])?$"
 
@@ -130,7 +130,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_u
 
     @property
     def has_all_rows(self) -> bool:
-        """Say whether complete coverage means that no row is missing; rows of unknown holders would be."""
+        """True if complete coverage means that no row is missing; False if there may be unknown holders or assets."""
         return True
 
 

@@ -1,6 +1,6 @@
-"""Serves the application with granian in this process.
+"""HTTP server: runs the application with granian in this process.
 
-The caller decides on host and port.
+The caller chooses host and port.
 """
 
 import asyncio
@@ -21,25 +21,25 @@ from api.app import create_app
 from control.settings import Settings
 
 MOST_CONNECTIONS = 512
-"""Further connections wait until one ends; below the usual limit of 1,024 open files."""
+"""Largest number of open connections, below the usual limit of 1,024 open files. Further connections wait."""
 MOST_HEAD_BYTES = 64 * 1024
-"""Of a request's head; the server reads up to twice as much before it refuses."""
+"""Largest size of a request's head; the server reads up to twice as much before it refuses the request."""
 HEAD_SECONDS = 13
-"""Time for a request's head; also the time that a connection may stay open without a request.
+"""Longest time for a request's head, and longest idle time of a connection.
 
-Not a usual interval of polling, such as 10 or 15 s: the client would often send a request just when its kept connection
-is closed.
+It avoids common polling intervals such as 10 or 15 s. With those, clients would often send a request just as the server
+closes the idle connection.
 """
 _SHUTDOWN_SECONDS = 10
 _CLOSE_SECONDS = 2
 
 
 def serve(settings: Settings, host: str, port: int) -> None:
-    """Serve until SIGTERM or SIGINT; requests under way get ten seconds to finish.
+    """Serve until SIGTERM or SIGINT; open requests get ten seconds to finish.
 
     The access log goes to standard error, one JSON object per line.
     """
-    # DuckDB imports it at the first bound value: here, before the first request waits for it.
+    # DuckDB imports pandas at the first bound value. Import it now, so that the first request does not wait for it.
     import_module("pandas")
     access = logging.getLogger("ledgermart.access")
     if not access.handlers:
@@ -53,7 +53,7 @@ def serve(settings: Settings, host: str, port: int) -> None:
         stopping = asyncio.Event()
         for stop in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(stop, stopping.set)
-        # Links to reports begin with the address that is listened on, unless another is configured.
+        # By default, links to reports begin with the address that the server listens on.
         await serve_until(stopping, create_app(replace(settings, api_host=host, api_port=port)), host, port)
 
     asyncio.run(run())
@@ -65,11 +65,11 @@ async def serve_until(
     """Serve an application in the running event loop until an event is set.
 
     Args:
-        stopping: requests under way get ten seconds to finish once it is set.
+        stopping: event that stops the server; open requests get ten seconds to finish.
         app: the application.
         host: name or address to listen on.
         port: port to listen on.
-        head_seconds: as `HEAD_SECONDS`.
+        head_seconds: longest time for a request's head; see `HEAD_SECONDS`.
 
     Raises:
         OSError: the process cannot listen on the address.
@@ -113,6 +113,6 @@ async def serve_until(
         await asyncio.wait({serving}, timeout=_SHUTDOWN_SECONDS)
         for task in running:
             task.cancel()
-        # A client that reads nothing keeps its connection open, so the server would not end; the process ends anyway.
+        # A client that reads nothing keeps its connection open, so the server may not end. Stop waiting for it.
         await asyncio.wait({serving}, timeout=_CLOSE_SECONDS)
         serving.cancel()

@@ -1,4 +1,4 @@
-"""The OpenAPI document, the page that shows it (Swagger UI, as npm installed it), and the page that leads there."""
+"""The OpenAPI document, the page that shows it (Swagger UI from npm), and the start page."""
 
 import hashlib
 from collections.abc import Callable
@@ -50,7 +50,7 @@ _START = b"""window.ui = SwaggerUIBundle({
 });
 """
 
-# Scripts, styles and requests to this host alone. The bundle draws arrows as data: images and sets style attributes.
+# Allow scripts, styles and requests only from this host. The bundle needs data: images and style attributes.
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -58,7 +58,7 @@ _POLICY = (
 
 
 def documentation_routes(document: Callable[[], dict[str, Any]]) -> list[HTTPRouteHandler]:
-    """Return the routes `/`, `/openapi.json` and `/docs`; the document is asked for at first use."""
+    """Return the routes `/`, `/openapi.json` and `/docs`; the first request builds the document."""
 
     first, page, start = _Content(START_PAGE), _Content(_PAGE), _Content(_START)
 

@@ -1,6 +1,6 @@
-"""Limits on each request before the application sees it: `Host`, the client's address, times of body and answer.
+"""Checks before a request reaches the application: `Host`, the client's address, time of body and answer.
 
-Bytes and time of the head, and the number of connections, are limited by `api.server`.
+`api.server` limits the size and time of the head, and the number of connections.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ class Limits:
         body_pause: longest pause between two pieces of a body.
         body: longest time for a whole body.
         answer_pause: longest time in which a client takes no byte of the answer.
-        clock: seconds, never running backwards.
+        clock: monotonic clock in seconds.
     """
 
     body_pause: float = 10
@@ -39,12 +39,12 @@ DEFAULT_LIMITS = Limits()
 
 
 def limited(app: ASGIApp, trusted_proxies: Sequence[IpNetwork], limits: Limits = DEFAULT_LIMITS) -> ASGIApp:
-    """Wrap an application: refuse requests without one `Host`, and end slow ones.
+    """Wrap an application: refuse requests without exactly one `Host`, and end slow ones.
 
     Args:
         app: the application.
-        trusted_proxies: networks of proxies; the `X-Forwarded-For` of others is ignored.
-        limits: times.
+        trusted_proxies: networks of trusted proxies; `X-Forwarded-For` of other clients is ignored.
+        limits: limits on the time of a request.
     """
 
     async def application(scope: Scope, receive: Receive, send: Send) -> None:
@@ -70,7 +70,7 @@ def limited(app: ASGIApp, trusted_proxies: Sequence[IpNetwork], limits: Limits =
 
 
 class _BodyReader:
-    """Reads a body within its time; after its end, waits without a limit for the client to leave."""
+    """Reader of a body within a time limit; after the end of the body, it waits for a disconnect without a limit."""
 
     def __init__(self, receive: Receive, limits: Limits) -> None:
         self._receive = receive
@@ -79,10 +79,10 @@ class _BodyReader:
         self._is_complete = False
 
     async def receive(self) -> ReceiveMessage:
-        """Return the next piece.
+        """Return the next piece of the body.
 
         Raises:
-            ApiError: 408, it comes too late; 400, the client left before the end.
+            ApiError: 408, the piece arrives too late; 400, the client disconnected before the end.
         """
         if self._is_complete:
             return await self._receive()
@@ -110,7 +110,7 @@ class _BodyReader:
 
 
 def _in_time(send: Send, answer: asyncio.Timeout, seconds: float) -> Send:
-    """Return a `send` that ends the whole request if the client takes no byte for `seconds`."""
+    """Return a `send` that ends the request if the client reads nothing for `seconds`."""
     loop = asyncio.get_running_loop()
 
     async def send_in_time(message: Message) -> None:
@@ -122,9 +122,9 @@ def _in_time(send: Send, answer: asyncio.Timeout, seconds: float) -> Send:
 
 
 def _check_host(scope: HTTPScope) -> ApiError | None:
-    """Return the error of a missing or repeated `Host` (RFC 9112, 3.2); None if there is one."""
+    """Return the error of a missing or repeated `Host` (RFC 9112, 3.2); None if there is exactly one."""
     hosts = [value for name, value in scope["headers"] if name == b"host"]
-    # granian adds an empty header to a request without one.
+    # granian adds an empty `Host` header to a request without one.
     is_missing = not any(hosts)
     if len(hosts) <= 1 and not (is_missing and scope["http_version"] not in ("1.0", "1")):
         return None
@@ -133,10 +133,10 @@ def _check_host(scope: HTTPScope) -> ApiError | None:
 
 
 def _client(scope: HTTPScope, trusted: Sequence[IpNetwork]) -> tuple[str, int] | None:
-    """Return the address of the client: the last one that no trusted proxy has.
+    """Return the address of the client: the last address that is not a trusted proxy.
 
-    Each proxy appends the address of its own client. The header is read from its end, so an entry that a client forged
-    is never reached.
+    Each proxy appends the address of its own client. The search begins at the end of the header, so it never reaches
+    an entry that a client forged.
     """
     if scope["client"] is None:
         return None
@@ -156,5 +156,5 @@ def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
         address = ipaddress.ip_address(text)
     except ValueError:
         return None
-    # A socket that listens on all addresses of both kinds shows IPv4 in this form.
+    # A dual-stack socket reports IPv4 addresses in this form.
     return getattr(address, "ipv4_mapped", None) or address

@@ -1,6 +1,6 @@
-"""Schemas of values in requests: bounds and patterns, from the constants by which the rules of `control` refuse.
+"""JSON schemas of values in requests: bounds and patterns, from the constants of the rules in `control`.
 
-They only document: the rules refuse values themselves, with their own codes and words.
+The schemas only document. The rules check the values, with their own codes and messages.
 """
 
 import re
@@ -22,30 +22,30 @@ Keywords = dict[str, Any]
 
 
 def described(description: str, examples: Sequence[Any] | None = None, **keywords: Any) -> Meta:
-    """Return a description with keywords of JSON Schema that document, and that nothing enforces here."""
+    """Return a description with keywords of JSON Schema, for documentation only; msgspec does not enforce them."""
     shown = None if examples is None else list(examples)
     return Meta(description=description, examples=shown, extra_json_schema=keywords)
 
 
 def line(most: int, description: str, examples: Sequence[str] | None = None) -> Meta:
-    """Describe one line of at most `most` characters, as `control.fields` checks it."""
+    """Describe one line of at most `most` characters; `control.fields` checks it."""
     return described(description, examples, minLength=1, maxLength=most, pattern=fields.LINE_PATTERN)
 
 
 def text(most: int, description: str) -> Meta:
-    """Describe a text of any number of lines, as `control.fields` checks it."""
+    """Describe a text of at most `most` characters with any number of lines; `control.fields` checks it."""
     return described(description, minLength=1, maxLength=most, pattern=fields.TEXT_PATTERN)
 
 
 def whole(pattern: re.Pattern[str]) -> str:
-    """Return the pattern of JSON Schema that a whole text fits which this one fits; named groups have no names."""
-    # \d has the digits of all scripts for some readers.
+    """Convert a pattern for whole texts to JSON Schema: anchor it, and remove the names of groups."""
+    # Some regex dialects match the digits of all scripts with \d.
     written = re.sub(r"[(][?]P<[a-z]+>", "(", pattern.pattern).replace(r"\d", "[0-9]")
     return f"^(?:{written})$"
 
 
 def id_of(*prefixes: str) -> Keywords:
-    """Return the form of ids with one of these prefixes."""
+    """Return the pattern of ids with one of these prefixes."""
     return {"pattern": "|".join(map(ids.pattern_of, prefixes))}
 
 
@@ -67,12 +67,12 @@ MOMENT_OR_TODAY: Keywords = {"pattern": pattern_of("today", *NAMED_DAYS, blocks=
 
 
 def needs_one_of(*names: str) -> Keywords:
-    """Return the rule of an object that must have one of some properties."""
+    """Return the rule of an object that must have at least one of some properties."""
     return {"anyOf": [{"required": [name]} for name in names]}
 
 
 def positive(description: str, most: int | None = None) -> Meta:
-    """Describe a decimal above zero, a number or a text; `most` is the largest, where fewer digits are allowed."""
+    """Describe a decimal above zero, as a number or a text; `most` is the largest value if it has fewer digits."""
     bound = {"exclusiveMaximum": 10**MOST_INTEGER_DIGITS} if most is None else {"maximum": most}
     pattern = f"^(?!-)(?=[^eE]*[1-9])(?:{DECIMAL_INPUT.pattern})$"
     return described(

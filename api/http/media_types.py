@@ -1,4 +1,4 @@
-"""The media types of answers, and which of them kinds of operations offer."""
+"""The media types of answers, and the sets of them that kinds of operations offer."""
 
 JSON = "application/json"
 CSV = "text/csv"
@@ -11,7 +11,7 @@ FORM = "application/x-www-form-urlencoded"
 JSON_ONLY = (JSON,)
 JSON_OR_HTML = (JSON, HTML)
 FILES = (CSV, NDJSON, PARQUET)
-"""Forms that have all rows in one answer."""
+"""Formats with all rows in one answer."""
 TABULAR = (JSON, *FILES)
 
 EXTENSIONS = {CSV: "csv", NDJSON: "ndjson", PARQUET: "parquet"}

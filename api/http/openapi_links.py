@@ -1,7 +1,6 @@
-"""Links of the OpenAPI document: which later operations take the values of an answer.
+"""Links of the OpenAPI document, from the values of an answer to later operations that take them.
 
-They follow from the paths. `/v1/tokens` makes and lists the objects that `/v1/tokens/{tokenId}` and the paths below
-it take.
+They follow from the paths. `/v1/tokens` creates and lists objects for `/v1/tokens/{tokenId}` and the paths below it.
 """
 
 import re
@@ -9,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 _PARAMETER = re.compile(r"\{(\w+)\}")
-# Objects that are made under another path than that of their list.
+# Objects that are created under another path than that of their list.
 _MADE_ELSEWHERE = {
     "/v1/networks/{name}/ledgers": "/v1/networks/ledgers",
     "/v2/pairs/{pairId}/prices/discovery": "/v2/pairs/{pairId}/prices/async-operations",
@@ -22,8 +21,8 @@ def add_links(paths: Paths, schemas: Mapping[str, Any]) -> None:
     """Add links to the successful answers of all operations.
 
     Args:
-        paths: those of the document, which are changed.
-        schemas: those of its components.
+        paths: paths of the document; the links are added to them.
+        schemas: component schemas of the document.
     """
     for path, methods in paths.items():
         for method, operation in methods.items():
@@ -32,7 +31,7 @@ def add_links(paths: Paths, schemas: Mapping[str, Any]) -> None:
                 **dict(_to_next_page(operation)),
                 **({} if method == "get" else dict(_to_changed_object(paths, path))),
             }
-            # A POST answers 200 to a dry run, which makes nothing.
+            # A POST answers 200 to a dry run, which creates nothing.
             statuses = ("201", "202") if method == "post" else ("200", "201", "202")
             for status in operation["responses"].keys() & set(statuses):
                 if found and "content" in operation["responses"][status]:
@@ -42,7 +41,7 @@ def add_links(paths: Paths, schemas: Mapping[str, Any]) -> None:
 def _to_objects(
     paths: Paths, schemas: Mapping[str, Any], path: str, method: str, operation: dict[str, Any]
 ) -> Iterator[tuple[str, Any]]:
-    """Yield links from the operation that lists or makes objects to all operations on one object."""
+    """Yield links from the operation that lists or creates objects to all operations on one object."""
     collection = _MADE_ELSEWHERE.get(path, path)
     given = _PARAMETER.findall(path)
     prefix = f"{collection}/{{"

@@ -1,4 +1,4 @@
-"""The page at `/`: three cards that lead to API, reports and state. It has no script and needs no other host."""
+"""The page at `/`: three cards that link to API, reports and state. It has no script and needs no other host."""
 
 import base64
 import hashlib

@@ -1,4 +1,4 @@
-"""Structs of requests and cursors, which are made ready before threads use them."""
+"""Structs of requests and cursors: prepare them before threads use them."""
 
 from collections.abc import Iterator
 
@@ -6,9 +6,9 @@ import msgspec
 
 
 def make_structs_ready() -> None:
-    """Let msgspec read the types of all structs now, in one thread.
+    """Make msgspec resolve the types of all structs now, in one thread.
 
-    msgspec 0.22 ends the process by a segmentation fault if two threads use a struct for the first time.
+    msgspec 0.22 crashes with a segmentation fault if two threads use a struct for the first time.
     """
     for struct in own_structs():
         msgspec.json.Decoder(struct)

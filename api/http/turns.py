@@ -1,4 +1,4 @@
-"""Turns decide which requests may use a thread now, so that neither writers nor one tenant use up all threads.
+"""Turns decide which requests may use a thread, so that neither writers nor a single tenant occupy all threads.
 
 A request waits for its turn in the event loop, without a thread or a connection to the control store.
 """
@@ -20,13 +20,13 @@ _MOST_WAITING = 64
 
 
 class Turns:
-    """Threads for one kind of work, shared fairly among tenants; used from the event loop alone.
+    """Threads for one kind of work, shared fairly among tenants. Use it only in the event loop.
 
     Args:
         work: plural name of the work, for errors.
-        capacity: most turns at once.
-        share: most turns of one tenant at once.
-        most_waiting: most requests of one tenant that wait.
+        capacity: largest number of turns at once.
+        share: largest number of turns of one tenant at once.
+        most_waiting: largest number of waiting requests of one tenant.
         wait_seconds: longest time to wait.
     """
 
@@ -44,13 +44,13 @@ class Turns:
         self._most_waiting = most_waiting
         self._wait_seconds = wait_seconds
         self._running: Counter[str] = Counter()
-        # In the order of their last turns, oldest first.
+        # Tenants in the order of their last turns, oldest first.
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
-        # Turns bound the threads; the default limiter of anyio would bound them again, with other work.
+        # Turns limit the threads already. The default limiter of anyio would also count threads of other work.
         self._threads = CapacityLimiter(capacity)
 
     async def run(self, tenant_id: str, function: Callable[[], Result]) -> Result:
-        """Run a function in a thread when it is the tenant's turn. Raises what `turn` and the function raise."""
+        """Run a function in a thread in the tenant's turn. Raises the errors of `turn` and of the function."""
         async with self.turn(tenant_id):
             return await to_thread.run_sync(function, limiter=self._threads)
 
@@ -89,7 +89,7 @@ class Turns:
                 await granted
         except BaseException as error:
             if granted.done() and not granted.cancelled():
-                self._leave(tenant_id)  # the turn came while the wait was given up
+                self._leave(tenant_id)  # the turn was granted while the wait ended
             else:
                 self._forget(tenant_id, granted)
             if isinstance(error, TimeoutError):
