@@ -1,4 +1,4 @@
-"""How the OpenAPI document tells the data routes of reports."""
+"""Specifications of the data routes of reports, for the OpenAPI document."""
 
 from collections.abc import Mapping
 
@@ -9,10 +9,10 @@ from api.schema import Schema
 
 
 def answering(report: Report, errors: tuple[int, ...], query: Mapping[str, str] | None = None) -> Operation:
-    """Describe a route that answers a part of a report."""
+    """Return the specification of a route for a part of a report."""
     return Operation(example=Example(query=query or {}), role=None, reports=(report,), errors=errors)
 
 
 def saving(report: Report, row: type[Schema], errors: tuple[int, ...]) -> Operation:
-    """Describe a route that answers all rows of a report as a file."""
+    """Return the specification of a route for all rows of a report as a file."""
     return Operation(role=None, reports=(report,), errors=errors, row=row, answers_as=(media_types.CSV,))

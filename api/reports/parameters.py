@@ -1,4 +1,4 @@
-"""Query parameters that the rows of all reports have."""
+"""Query parameters shared by the rows of all reports."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""Links to reports, and who may embed them."""
+"""Routes for links to reports, and for the sites that may embed them."""
 
 from typing import Annotated, Any
 
@@ -181,7 +181,7 @@ def _view(call: Call, snapshot: Snapshot, token_id: str) -> View:
 
 
 def _link(call: Call, shown: Shown, theme: Theme) -> ReportLink | Response[Any]:
-    """Return the link, or go to it where HTML is asked for; no cache keeps either."""
+    """Return the link, or redirect to it if the client accepts HTML; neither response is cacheable."""
     link = links.link_maker(call.services).open(call.principal, shown, theme)
     if call.media_type == media_types.HTML:
         headers = {"Location": link.report_url, **NO_STORE}

@@ -1,4 +1,4 @@
--- How many holders there are of each reconciliation.
+-- Number of holders by reconciliation.
 select
     reconciliation,
     count(*) as holder_count

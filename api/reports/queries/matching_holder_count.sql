@@ -1,3 +1,3 @@
--- How many holders match.
+-- Number of matching holders.
 select count(*) as row_count
 from holders

@@ -1,4 +1,4 @@
--- Activities of a wallet behind a position of their order, with their values.
+-- Activities of a wallet between two positions of their order, with their values.
 with paged as (
 
     select *

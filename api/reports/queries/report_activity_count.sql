@@ -1,3 +1,3 @@
--- How many activities match.
+-- Number of matching activities.
 select count(*) as row_count
 from ordered

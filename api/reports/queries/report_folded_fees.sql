@@ -1,4 +1,4 @@
--- The fees of some transactions, each with the activity that it is shown with: the transaction's first, of those given.
+-- Fees of transactions, each with the activity that shows it: the first one of the transaction, if it is on the page.
 with transactions as (
 
     select

@@ -1,4 +1,4 @@
--- By how many the holders of each covered range grew on each day, up to a block.
+-- Change of the number of holders on each day of each covered range, up to a block.
 select
     range_from_block,
     date_trunc('day', block_time) as day,

@@ -1,5 +1,5 @@
--- Activities of a wallet that match, in an order, equal ones in the order of the chain or against it: `ordered` of other
--- queries. Quantities and values are compared as text of one length before the point, so exactly.
+-- Matching activities of a wallet in a sort order, then in the order of the chain or its reverse. Other queries read
+-- the result as `ordered`. Quantities and values are compared exactly, as text padded to one length before the point.
 with matching as (
 
     select

@@ -1,5 +1,5 @@
--- Where the activities of a wallet and their values lie, and which are fees that another activity of their transaction can
--- show: `places` of other queries. Values by a link that changed since the version was made are left out.
+-- Row positions of the activities of a wallet and of their values. It marks fees that another activity of the same
+-- transaction can show. Other queries read the result as `places`. Values by links changed since the build are omitted.
 with moved as (
 
     select transaction_hash

@@ -1,5 +1,5 @@
--- Movements in and out of a wallet without a value, by asset and reason, the most frequent first. `priced_from` is when the
--- first price of the pair begins; it is null unless all of the movements are older.
+-- Movements in and out of a wallet without a value, by asset and reason, the most frequent first. `priced_from` is the
+-- time of the pair's first price; it is null unless all of the movements are older.
 with activities as (
 
     {% include '_valued_movements.sql' %}

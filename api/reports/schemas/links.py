@@ -1,4 +1,4 @@
-"""Reports on the wire: links, embed tokens, and who may embed."""
+"""Structs of report links, embed tokens, and sites that may embed reports."""
 
 from typing import Annotated, ClassVar, Literal
 
