@@ -1,4 +1,4 @@
-"""Parameters of activities, and the reading of exact amounts."""
+"""Parameters of activities, and parsing of exact amounts."""
 
 import re
 from typing import Annotated, Literal
@@ -67,15 +67,15 @@ CounterpartyFilter = Annotated[
 
 
 def scale_amount(parameter: str, text: str, decimals: int) -> int:
-    """Return the least whole number of base units that is at least a decimal amount of whole tokens.
+    """Convert a decimal amount of whole tokens to base units, rounded up.
 
     Args:
-        parameter: name, for the error.
+        parameter: name of the parameter, for the error.
         text: decimal, such as '1.5'.
-        decimals: of the token; 0 when they are unknown, since its quantities are in base units then.
+        decimals: decimals of the token; 0 if they are unknown, since its quantities are then in base units.
 
     Raises:
-        ApiError: 400, malformed; 422, negative.
+        ApiError: 400, the text is malformed; 422, the amount is negative.
     """
     found = _AMOUNT.fullmatch(text)
     if found is None:

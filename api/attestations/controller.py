@@ -1,4 +1,4 @@
-"""Attestations of tokens and wallets: a past moment is asked for, watched, cancelled; records are listed."""
+"""Attestations of tokens and wallets: request, watch and cancel them, and list the records."""
 
 from functools import partial
 from typing import Annotated, Any
@@ -46,7 +46,7 @@ AttestationId = Annotated[
 
 
 def attestation_controller(of: Subjects) -> type[Controller]:
-    """Return the routes of attestations of tokens, or of wallets."""
+    """Return the controller of attestations of tokens or of wallets."""
     is_token = of.kind is Kind.TOKEN
     item: type[Any] = TokenAttestation if is_token else WalletAttestation
     items: type[Any] = TokenAttestations if is_token else WalletAttestations

@@ -1,4 +1,4 @@
-"""Networks and ledgers on the wire."""
+"""Structs of networks and ledgers."""
 
 from typing import Annotated, Literal
 

@@ -1,4 +1,4 @@
-"""Operations as answers show them."""
+"""Conversion of stored operations to structs of answers."""
 
 from typing import cast
 
@@ -8,7 +8,7 @@ from control.operations import OperationRow
 
 
 def to_history_operation(operation: OperationRow) -> HistoryOperation:
-    """Return a history request; its mode of native value as resolved, or as asked for until then."""
+    """Return a history request; its native mode is the resolved one, or the requested one until it is resolved."""
     return HistoryOperation(
         id=operation.id,
         status=cast("HistoryStatus", operation.presented_status),

@@ -1,4 +1,4 @@
-"""Pairs as answers show them: configuration from the control store, markets and newest prices from the marts."""
+"""Pairs in answers: configuration from the control store, markets and newest prices from the marts."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -18,7 +18,7 @@ from control.pricing.routes import MarketsOf, SourceRoute, find_routes, worst_st
 
 
 def markets_in(snapshot: Snapshot, tenant_id: str) -> MarketsOf:
-    """Return what looks into the market lists that a published version has for a tenant."""
+    """Return a function that looks up markets in the lists that a published version has for a tenant."""
 
     def markets_of(asked: Mapping[str, Collection[str]]) -> dict[str, MarketIndex]:
         source_ids, codes = sorted(asked), sorted({code for texts in asked.values() for code in texts})
@@ -34,7 +34,7 @@ def markets_in(snapshot: Snapshot, tenant_id: str) -> MarketsOf:
 def to_pairs(
     session: Session, snapshot: Snapshot, definitions: Mapping[str, PriceSource], rows: Sequence[PairRow], now: datetime
 ) -> list[price_pairs.Pair]:
-    """Return pairs of one tenant as answers show them at an instant, in their order."""
+    """Convert pairs of one tenant to structs of answers at an instant, in their order."""
     if not rows:
         return []
     tenant_id = rows[0].tenant_id

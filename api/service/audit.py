@@ -1,4 +1,4 @@
-"""The audit: who changed what of a tenant's configuration."""
+"""Audit events: changes to a tenant's configuration, with author and time."""
 
 from typing import Annotated, cast
 

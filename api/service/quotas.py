@@ -1,4 +1,4 @@
-"""The quotas of a tenant, and their usage."""
+"""Quotas of a tenant, and their usage."""
 
 from litestar import Controller
 

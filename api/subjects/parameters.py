@@ -1,4 +1,4 @@
-"""Parameters of tokens and wallets alike."""
+"""Parameters shared by tokens and wallets."""
 
 from typing import Annotated
 

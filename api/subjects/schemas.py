@@ -1,4 +1,4 @@
-"""Field types that tokens, wallets and their values share."""
+"""Field types shared by tokens, wallets and their values."""
 
 from typing import Annotated, Literal
 

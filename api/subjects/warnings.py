@@ -10,11 +10,11 @@ from control.networks.pins import enforce_pins
 
 
 def network_warnings(session: Session, networks: Mapping[str, Network], name: str) -> list[WriteWarning]:
-    """Return a warning where the network is disabled or no longer defined; else none.
+    """Return a warning if the network is disabled or no longer defined.
 
     Args:
         networks: the definitions, by name.
-        name: of the network that something was stored on.
+        name: name of the stored object's network.
     """
     network = enforce_pins(session, dict(networks)).get(name)
     if network is not None and network.is_enabled:

@@ -316,7 +316,7 @@ class TokenController(Controller):
             view = read_view(snapshot, subject, windows)
             before, after = cap_table_changes.resolve_both(snapshot, view, first, last)
             changes = cap_table_changes.Changes(view, Names(call.store, subject), before, after, change, sort)
-            # A file needs the totals alone, which each page has.
+            # A file needs only the totals, and every page has them.
             count = 1 if call.is_tabular else limit
             found = cap_table_changes.read_page(snapshot, changes, position.key if position else None, count)
             answer = CapTableChanges(
@@ -343,5 +343,5 @@ class TokenController(Controller):
 
 
 def _decimals(view: View) -> int:
-    """Return the decimals that amounts are shown with; unknown ones leave amounts in base units."""
+    """Return the decimals for amounts; 0 if they are unknown, so that amounts stay in base units."""
     return (view.token.decimals if view.token else None) or 0

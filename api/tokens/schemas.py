@@ -1,4 +1,4 @@
-"""Tokens, their activities and their cap tables on the wire."""
+"""Structs of tokens and their cap tables."""
 
 from typing import Annotated, ClassVar, Literal
 
@@ -332,7 +332,7 @@ class CapTable(Schema, frozen=True, kw_only=True):
 
     @property
     def has_all_rows(self) -> bool:
-        """Say whether every holder is known."""
+        """True if every holder is known."""
         return self.holders_status == "Complete"
 
 
@@ -386,5 +386,5 @@ class CapTableChanges(Schema, frozen=True, kw_only=True):
 
     @property
     def as_of(self) -> AsOf:
-        """The moment that files name as theirs: the later one."""
+        """The moment in the names and headers of files: the later one."""
         return self.to

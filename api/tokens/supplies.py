@@ -1,4 +1,4 @@
-"""Total supplies of tokens: how certain each is, and with it the numbers made with it."""
+"""Total supplies of tokens with their statuses, and the statuses of numbers that depend on them."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from api.values.schemas import CapitalizationStatus
 
 @dataclass(frozen=True, slots=True)
 class Supply:
-    """A total supply: `raw` in base units, None where it was never read; `whole` in tokens, None without decimals."""
+    """A total supply: `raw` in base units, None if never read; `whole` in tokens, None if the decimals are unknown."""
 
     raw: str | None
     whole: str | None
@@ -19,7 +19,7 @@ class Supply:
 
     @property
     def shown(self) -> str | None:
-        """In whole tokens; in base units when the decimals are unknown."""
+        """The supply in whole tokens, or in base units if the decimals are unknown."""
         return self.whole or self.raw
 
     @property
@@ -29,21 +29,21 @@ class Supply:
 
     @property
     def figure_status(self) -> SupplyStatus:
-        """The status of shares of it: of a supply of zero there are none, confirmed or not."""
+        """The status of shares of the supply; a supply of zero has no shares, confirmed or not."""
         return "ZeroSupply" if self.raw == "0" else self.status
 
     def value_status(self, status: CapitalizationStatus) -> CapitalizationStatus:
-        """Return the status of its value: a value of an unconfirmed supply is `Unconfirmed` itself.
+        """Return the status of the supply's value; the value of an unconfirmed supply is `Unconfirmed`, too.
 
         Args:
-            status: of the price and the decimals.
+            status: status that follows from price and decimals.
         """
         return "Unconfirmed" if status == "Priced" and self.status == "Unconfirmed" else status
 
 
 UNKNOWN = Supply(None, None, "Unknown")
 NOTHING = Supply("0", "0", "ZeroSupply")
-"""Before the contract was there."""
+"""The supply before the creation of the contract."""
 
 
 def current_supply(view: View) -> Supply:
@@ -58,10 +58,10 @@ def supply_at(snapshot: Snapshot, view: View, state: State) -> Supply:
 
 
 def to_supply(row: SupplyRow | None) -> Supply:
-    """Return the supply of a row; None is one that was never read."""
+    """Return the supply of a row; None means that the supply was never read."""
     return Supply(row.total_supply_raw, row.total_supply, row.supply_status) if row else UNKNOWN
 
 
 def supply_row(snapshot: Snapshot, view: View, first_block: int, block_number: int) -> SupplyRow | None:
-    """Return the row of the supply at a block of the covered range that begins with `first_block`."""
+    """Return the row of the supply at a block in the covered range that begins with `first_block`."""
     return snapshot.row("supply_as_of", SupplyRow, **view.keys, first_block=first_block, block_number=block_number)

@@ -1,4 +1,4 @@
-"""History requests of tokens and wallets: a past range is asked for, watched, and cancelled."""
+"""History requests of tokens and wallets: request a past range, watch it, and cancel it."""
 
 from typing import Annotated, Any
 
@@ -36,7 +36,7 @@ OperationId = Annotated[
 
 
 def history_controller(of: Subjects) -> type[Controller]:
-    """Return the routes of history requests of tokens, or of wallets."""
+    """Return the controller of history requests of tokens or of wallets."""
     is_token = of.kind is Kind.TOKEN
     asked: dict[str, Any] = {"from": "creation", "to": "now"}
     if not is_token:

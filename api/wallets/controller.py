@@ -237,10 +237,10 @@ class WalletController(Controller):
 
 
 def _token_address(call: Call, wallet: SubjectRow, text: str) -> str:
-    """Return the stored address of the asset a filter names: an address, `native`, or the id of a token.
+    """Return the stored address of the asset that a filter names: an address, `native`, or the id of a token.
 
     Raises:
-        ApiError: 422, malformed, not a token of the tenant, or one on another network.
+        ApiError: 422, the text is malformed, or not the id of the tenant's token on this network.
     """
     if text == NATIVE:
         return text

@@ -1,4 +1,4 @@
-"""Wallets, their activities and their balances on the wire."""
+"""Structs of wallets and their balances."""
 
 from typing import Annotated, Literal
 
@@ -192,5 +192,5 @@ class Balances(Schema, frozen=True, kw_only=True):
 
     @property
     def has_all_rows(self) -> bool:
-        """Say whether every asset of the wallet is known."""
+        """True if every asset of the wallet is known."""
         return self.holdings_complete

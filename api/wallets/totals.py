@@ -1,7 +1,7 @@
 """Values of wallets at their newest covered blocks, and their changes in 24 hours.
 
-A version has both by the links that it was made with. Where the link of a wallet's asset has changed since, both are
-computed here from the positions, by the same rules.
+A version contains both, by the links at the time of its build. If the link of a wallet's asset has changed since, this
+module computes both from the positions, by the same rules.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ _VALUE_DECIMALS = 18
 
 
 def read_total(snapshot: Snapshot, view: View) -> WalletTotalRow | None:
-    """Return what one wallet is worth at its newest covered block; None until the pipeline has seen it."""
+    """Return the value of one wallet at its newest covered block; None until the pipeline has collected it."""
     subject = view.subject
     found = wallet_totals(snapshot, [subject]).get(subject.subject_key)
     if found is None or not is_relinked(snapshot, view):
@@ -42,7 +42,7 @@ def read_total(snapshot: Snapshot, view: View) -> WalletTotalRow | None:
 
 
 def is_relinked(snapshot: Snapshot, view: View) -> bool:
-    """Return whether the link of an asset that the wallet ever held changed after the version was made."""
+    """Return whether the link of an asset that the wallet ever held has changed since the version's build."""
     subject, changed = view.subject, read_links(snapshot, view).changed
     return bool(changed) and bool(_holders_of(snapshot, subject.tenant_id, [subject.subject_key], changed))
 
@@ -50,7 +50,7 @@ def is_relinked(snapshot: Snapshot, view: View) -> bool:
 def read_totals(
     snapshot: Snapshot, session: Session, links: LinksInForce, wallets: Sequence[SubjectRow]
 ) -> dict[int, WalletTotalRow]:
-    """Return what wallets of one tenant are worth at their newest covered blocks, by subject key."""
+    """Return the values of a tenant's wallets at their newest covered blocks, by subject key."""
     if not wallets:
         return {}
     tenant_id, keys = wallets[0].tenant_id, [wallet.subject_key for wallet in wallets]
@@ -68,7 +68,7 @@ def read_totals(
 
 
 def positions_before(snapshot: Snapshot, view: View, state: State) -> tuple[list[Position] | None, WalletChangeStatus]:
-    """Return the positions of 24 hours before a moment; None where they are not known, with the reason."""
+    """Return the positions 24 hours before a moment; if they are unknown, return None and the reason."""
     if state.valued_at is None:
         return None, "UnknownTime"
     before = state_before(snapshot, view, state.valued_at - _DAY + INSTANT)
@@ -78,7 +78,7 @@ def positions_before(snapshot: Snapshot, view: View, state: State) -> tuple[list
 def total_of(
     view: View, positions: Sequence[Position], earlier: Sequence[Position] | None, missing: WalletChangeStatus
 ) -> WalletTotalRow:
-    """Add up the positions of a moment and of 24 hours before it (None: `missing` says why), as the marts do."""
+    """Compute value and change from the positions at a moment and 24 hours before (None: `missing` says why)."""
     status = total_status([one.value_status for one in positions])
     unpriced = sorted(one.token.symbol or one.token.ledger_id for one in positions if one.value is None)
     change, change_status, omitted = (None, missing, []) if earlier is None else change_between(positions, earlier)
@@ -97,9 +97,9 @@ def total_of(
 def change_between(
     positions: Sequence[Position], earlier: Sequence[Position]
 ) -> tuple[Decimal | None, WalletChangeStatus, list[str]]:
-    """Return the change in percent, its status and the assets left out, over values known at both moments.
+    """Return the change in percent of the values known at both moments, its status, and the omitted assets.
 
-    An asset that is not held at a moment is worth 0 then.
+    An asset that is not held at a moment has the value 0 then.
     """
     now, before = ({one.token.ledger_id: one for one in held} for held in (positions, earlier))
     pairs = [(now.get(asset), before.get(asset)) for asset in now | before]
@@ -117,7 +117,7 @@ def change_between(
 
 
 def _holders_of(snapshot: Snapshot, tenant_id: str, wallet_keys: Sequence[int], addresses: Sequence[str]) -> set[int]:
-    """Return those of some wallets that ever held one of the assets."""
+    """Return the wallets that ever held one of the assets."""
     rows = snapshot.rows(
         "wallets_with_assets",
         HeldAssetRow,
@@ -129,7 +129,7 @@ def _holders_of(snapshot: Snapshot, tenant_id: str, wallet_keys: Sequence[int], 
 
 
 def _as_change_status(status: TotalStatus) -> WalletChangeStatus:
-    # A wallet's value has no supply that could be unknown.
+    # The type of a wallet's change has no UnknownSupply. That status never occurs for wallets.
     return "NotCovered" if status == "UnknownSupply" else status
 
 

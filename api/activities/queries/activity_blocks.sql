@@ -1,4 +1,4 @@
--- Where the next rows of a page are: narrow, so that the wide query reads no more blocks than it shows.
+-- Blocks of the next rows of a page. This query reads few columns, so that the wide query reads only the page's blocks.
 select block_number
 from marts.{{ kind }}_activities
 where

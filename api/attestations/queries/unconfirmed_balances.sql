@@ -1,5 +1,5 @@
--- How many of a subject's balances at a block no reading confirms, also of those that are zero, and whether its supply was
--- read there.
+-- Number of a subject's balances at a block that no reading confirms, zero balances included, and whether its supply
+-- was read at the block.
 with balances as (
 
     select
@@ -52,7 +52,7 @@ judged as (
 )
 
 select
-    -- Of no balance at all it is null.
+    -- count_if returns null without rows.
     coalesce(count_if(confirming_block is null), 0) as balance_count,
     exists(
         select 1 from marts.supply_changes

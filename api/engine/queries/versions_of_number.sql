@@ -1,4 +1,4 @@
--- Which versions before this one show a tenant a number of its own.
+-- Range of earlier published versions that have a tenant's data version.
 with numbered as (
 
     select

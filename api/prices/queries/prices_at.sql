@@ -1,5 +1,5 @@
--- The step of the system price at each moment asked for; a pair without one has no row. Only the steps between the first
--- moment and the last one are looked at, and narrowly: the columns of an as-of join are sorted along.
+-- The step of the system price at each requested moment; a pair without one has no row. The as-of join sorts all
+-- columns that it reads. So it reads only keys, and only steps that may apply between the first and the last moment.
 with moments as (
 
     select

@@ -1,4 +1,4 @@
-"""Audit events on the wire."""
+"""Structs of audit events."""
 
 from typing import Annotated, Any
 

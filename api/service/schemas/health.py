@@ -1,4 +1,4 @@
-"""Health on the wire."""
+"""Structs of the health checks."""
 
 from typing import Annotated, Literal
 

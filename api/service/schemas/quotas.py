@@ -1,4 +1,4 @@
-"""Quotas on the wire."""
+"""Structs of quotas."""
 
 from typing import Annotated
 

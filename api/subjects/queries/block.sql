@@ -1,5 +1,5 @@
--- A block that was stored for a tenant's views: its rows name it, a range of a view begins or ends with it, or it was the
--- tail of the chain while the subject was tracked. All others are stored for others.
+-- A block, if it is stored for a tenant's views: rows or range bounds of the views refer to it, or it was in the tail
+-- of the chain while the subject was tracked. Other blocks are stored for other tenants.
 with own_subjects as (
 
     select subject_key

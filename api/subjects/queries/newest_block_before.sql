@@ -1,6 +1,6 @@
--- The newest of some blocks before an instant that was stored for a subject's view: its rows name it, a range of the view
--- begins or ends with it, or it was the tail of the chain while the subject was tracked. All others are stored for others.
--- The first of a descending order costs a fifth of a maximum: its bound skips what lies before it.
+-- The newest block of a range before an instant that is stored for a subject's view: rows or range bounds of the view
+-- refer to it, or it was in the tail of the chain while the subject was tracked. Other blocks are stored for other
+-- tenants. The first row of a descending order takes a fifth of the time of max(), since DuckDB skips earlier blocks.
 with stored as (
 
     (

@@ -1,6 +1,6 @@
--- Balances of each holder at two moments, each in its own covered range (null where it is not known): `balances_at_both` of
--- other queries. Those that differ have ranks by size and by address; others have neither change nor ranks. Before the token's
--- creation each balance is 0.
+-- Balances of each holder at two moments, each in its own covered range; null if unknown, and 0 before the token's
+-- creation. Changed holders have ranks by size and by address; others have neither change nor ranks. Other queries read
+-- the result as `balances_at_both`.
 with balances as (
 
     select

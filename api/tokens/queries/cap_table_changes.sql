@@ -1,6 +1,6 @@
 -- Holders with different balances at two moments, each in its own covered range. Every row also has the totals of both
--- cap tables and the number of matches. An empty page has one row with these alone (position null). Unknown balances are
--- null.
+-- cap tables and the number of matches. An empty page has one row with these alone (position null). A balance is null
+-- if it is unknown.
 with counted as (
 
     select

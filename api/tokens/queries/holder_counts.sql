@@ -1,4 +1,4 @@
--- Number of holders seen of each token, and whether they are all.
+-- Number of known holders of each token, and whether all holders are known.
 select
     subject_key,
     holder_count,

@@ -1,4 +1,4 @@
--- Holders that match, with their ranks: `holders` of other queries.
+-- Matching holders with their ranks. Other queries read the result as `holders`.
 select *
 from holders
 where

@@ -1,6 +1,6 @@
--- The holders of a token at a block by rank, which is 1 to n without ties: `holders` of other queries. Those that have a
--- balance in the covered range with that block and are not zero; a later reading may confirm it, where nothing moved in
--- between.
+-- The holders of a token at a block with their ranks, 1 to n without ties. A holder has a balance other than zero in
+-- the covered range of the block. A later reading confirms a balance if nothing moved in between. Other queries read
+-- the result as `holders`.
 with balances as (
 
     select

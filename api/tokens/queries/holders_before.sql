@@ -1,6 +1,6 @@
 -- Balances of holders at an earlier block, by rank, for holders with possible changes since; null if unknown. The first
--- change after that block gives the balance. If this change is an adjustment by a reading, or if the block is in another
--- covered range, the last balance up to that block is used.
+-- change after that block gives the balance. If it is an adjustment by a reading, or if the block is in another covered
+-- range, the last balance up to that block is used.
 with changed as (
 
     select

@@ -1,4 +1,5 @@
--- The holders of a token at its newest covered block by rank, which is 1 to n without ties: `holders` of other queries.
+-- The holders of a token at its newest covered block with their ranks, 1 to n without ties. Other queries read the
+-- result as `holders`.
 with held as (
 
     select

@@ -1,4 +1,4 @@
--- The supply of a token at a block with how certain it is; no row where nothing of it is known.
+-- The supply of a token at a block with its status; no row if it is unknown.
 with supply as (
 
     select

@@ -1,4 +1,4 @@
--- The last supply in each interval with how certain it is at the end, and before the first interval (bucket null).
+-- The last supply in each interval with its status at the end, and the last one before all intervals (bucket null).
 select
     range_from_block,
     case when block_time >= $from_time then date_trunc($unit, block_time) end as bucket,

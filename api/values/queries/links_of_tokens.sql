@@ -1,4 +1,4 @@
--- The links that the version was made with: each linked token's own.
+-- Links of tokens at the time of the version's build.
 select
     links.subject_key,
     links.token_address,

@@ -1,4 +1,4 @@
--- Of each pair and moment: its sources in order, each with its newest price at or before the moment.
+-- For each pair and moment, its sources in order, each with its newest price at or before the moment.
 with moments as (
 
     select

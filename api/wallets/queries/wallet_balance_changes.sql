@@ -1,4 +1,4 @@
--- The last balance of each token in each interval, and before the first one (bucket null).
+-- The last balance of each token in each interval, and the last one before all intervals (bucket null).
 select
     token_address,
     token_symbol,

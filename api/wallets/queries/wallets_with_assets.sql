@@ -1,4 +1,4 @@
--- Those of some wallets that ever held one of some assets in a covered range.
+-- The wallets that ever held one of the assets in a covered range.
 select distinct subject_key
 from marts.balance_changes
 where
