@@ -79,7 +79,8 @@ def provision(settings: Settings, folder: Path) -> None:
 
 
 def superset_variables(settings: Settings, metadata: Path) -> dict[str, str]:
-    """Return the environment of Superset's processes: its own variables, and none of this service's (some are secret).
+    """Return the environment of Superset's processes: the inherited one without this service's variables, since some
+    are secrets, and with Superset's own variables.
 
     Raises:
         NotReadyError: Superset is not installed.
