@@ -25,7 +25,7 @@ from api.http.parameters import TimeRange
 from api.schema import ActivityValueStatus, MetadataStatus, TokenReference, ValueStatus
 from api.subjects.moments import View
 from api.subjects.names import Labels, Names
-from api.subjects.pages import Walk, cut
+from api.subjects.resumable import ResumableCollection, cut
 from api.values.explaining import PairMoment, explain_activity, explain_prices
 from api.values.reading import Link, read_link, read_links, value_status
 from api.values.schemas import Explanation
@@ -79,7 +79,7 @@ class WalletFilters:
     explains: bool = False
 
 
-def token_activities(view: View, names: Names, filters: TokenFilters) -> Walk[TokenActivity]:
+def token_activities(view: View, names: Names, filters: TokenFilters) -> ResumableCollection[TokenActivity]:
     """Return the collection of a token's activities."""
     present = codec_for(view.subject.family).present
     conditions = {
@@ -138,10 +138,10 @@ def token_activities(view: View, names: Names, filters: TokenFilters) -> Walk[To
     def to_key(row: TokenActivityRow) -> Key:
         return (row.block_number, row.transaction_index, row.log_index, row.activity_id)
 
-    return Walk(fetch, lambda snapshot, first, last: _digest(snapshot, "token", conditions, first, last))
+    return ResumableCollection(fetch, lambda snapshot, first, last: _digest(snapshot, "token", conditions, first, last))
 
 
-def wallet_activities(view: View, names: Names, filters: WalletFilters) -> Walk[WalletActivity]:
+def wallet_activities(view: View, names: Names, filters: WalletFilters) -> ResumableCollection[WalletActivity]:
     """Return the collection of a wallet's activities."""
     present = codec_for(view.subject.family).present
     conditions = {
@@ -195,7 +195,9 @@ def wallet_activities(view: View, names: Names, filters: WalletFilters) -> Walk[
         trace = -1 if row.trace_index is None else row.trace_index
         return (row.block_number, row.transaction_index, row.log_index, trace, row.activity_id)
 
-    return Walk(fetch, lambda snapshot, first, last: _digest(snapshot, "wallet", conditions, first, last))
+    return ResumableCollection(
+        fetch, lambda snapshot, first, last: _digest(snapshot, "wallet", conditions, first, last)
+    )
 
 
 def names_of_counterparties(names: Names, rows: Sequence[WalletActivityRow]) -> Labels:
@@ -348,7 +350,7 @@ def _read(
     The rows are wide. Searching all 100,000 activities of a wallet takes 60 ms of CPU time; the blocks of a page, 5 ms.
     """
     # Clients that poll request the same page repeatedly while a version is in force.
-    first, last = snapshot.remember(
+    first, last = snapshot.get_or_compute(
         ("blocks", kind, *conditions.values(), block, count, newest_first),
         lambda: _blocks(snapshot, kind, conditions, block, count, newest_first=newest_first),
     )
@@ -373,7 +375,9 @@ def _blocks(
     """
     keys = {"subject_key": conditions["subject_key"], "tenant_id": conditions["tenant_id"]}
     query = f"{kind}_activity_extent"
-    extent = snapshot.remember((query, *keys.values()), lambda: snapshot.rows(query, ActivityExtentRow, **keys))[0]
+    extent = snapshot.get_or_compute((query, *keys.values()), lambda: snapshot.rows(query, ActivityExtentRow, **keys))[
+        0
+    ]
     low, high = extent.first_block, extent.last_block
     low, high = (low, min(high, after - 1)) if newest_first else (max(low, after + 1), high)
     blocks_per_row = (extent.last_block - extent.first_block + 1) / max(extent.activity_count, 1)
@@ -411,7 +415,7 @@ def _digest(snapshot: Snapshot, kind: str, conditions: dict[str, Any], one: Key,
     def read() -> int:
         return snapshot.rows(query, ActivityDigestRow, **parameters)[0].digest
 
-    return snapshot.remember((query, *parameters.values()), read)
+    return snapshot.get_or_compute((query, *parameters.values()), read)
 
 
 def _named(labels: Labels, address: str | None) -> str | None:

@@ -22,7 +22,7 @@ from api.http.calls import Call, Tabular, Written
 from api.http.inputs import OPERATION_ID
 from api.http.lists import read_list
 from api.http.parameters import Cursor, Injected, Limit
-from api.http.route_specs import Example, Operation
+from api.http.route_specs import Example, RouteSpec
 from api.http.routes import delete, get, post
 from api.operations.waiting import Owned, cancel_operation, read_operation
 from api.schema import Schema
@@ -59,7 +59,7 @@ def attestation_controller(of: Subjects) -> type[Controller]:
 
         @post(
             "/",
-            Operation(
+            RouteSpec(
                 of=of.kind,
                 example=Example(body={"asOf": "block:120"}),
                 role=Role.ADMIN,
@@ -103,7 +103,7 @@ def attestation_controller(of: Subjects) -> type[Controller]:
             path = f"{of.path}/{subject.id}/attestations"
             return call.write_once(202, work, lambda identifier: f"{path}/{identifier}")
 
-        @get("/", Operation(of=of.kind, answer=items, row=item))
+        @get("/", RouteSpec(of=of.kind, answer=items, row=item))
         def list_subject_attestations(
             self,
             call: Injected[Call],
@@ -122,7 +122,7 @@ def attestation_controller(of: Subjects) -> type[Controller]:
                 fetch = partial(read_page, subject)
                 return read_list(call, items, item, fetch, limit, position, snapshot, subject=subject)
 
-        @get("/{operationId:str}", Operation(of=of.kind, example=one))
+        @get("/{operationId:str}", RouteSpec(of=of.kind, example=one))
         def read_subject_attestation(
             self,
             call: Injected[Call],
@@ -137,7 +137,7 @@ def attestation_controller(of: Subjects) -> type[Controller]:
 
         @delete(
             "/{operationId:str}",
-            Operation(of=of.kind, example=one, role=Role.ADMIN, statuses=_CANCELLED, errors=(409,)),
+            RouteSpec(of=of.kind, example=one, role=Role.ADMIN, statuses=_CANCELLED, errors=(409,)),
         )
         def cancel_subject_attestation(
             self,

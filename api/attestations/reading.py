@@ -35,7 +35,7 @@ def check_moment(call: Call, snapshot: Snapshot, subject: SubjectRow, moment: At
     Raises:
         ApiError: 422 `no-archive`, the network's node has no past states; 409 `not-covered`.
     """
-    networks = snapshot.remember(("networks",), lambda: snapshot.rows("networks", NetworkRow))
+    networks = snapshot.get_or_compute(("networks",), lambda: snapshot.rows("networks", NetworkRow))
     if any(row.network == subject.network and row.has_archive is False for row in networks):
         detail = f"the node of {subject.network} is no archive node, so past balances cannot be read from it"
         raise ApiError(

@@ -19,7 +19,7 @@ _MAKING_SECONDS = 5.0  # time budget for each version; the remaining queries run
 _log = logging.getLogger("ledgermart.api")
 
 
-class Renewal(Generic[Given]):
+class CacheWarmer(Generic[Given]):
     """A thread that polls for a new version while there are recent queries.
 
     Args:

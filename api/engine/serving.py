@@ -18,8 +18,8 @@ from typing import Any, TypeVar
 import duckdb
 import msgspec
 
-from api.engine.cache_warmer import Renewal
-from api.engine.kept import Kept
+from api.engine.cache_warmer import CacheWarmer
+from api.engine.lru_cache import LruCache
 from api.engine.query_texts import load_queries, over
 from api.engine.rows import VersionsRow
 from api.engine.tables import Table, Tables
@@ -110,7 +110,7 @@ class _OpenVersion:
         self._connection, self.epoch, self.tenant_versions = opened.connection, opened.epoch, opened.tenant_versions
         self._cursors: list[duckdb.DuckDBPyConnection] = []
         self._lock = threading.Lock()
-        self._remembered = Kept(_MOST_REMEMBERED)
+        self._remembered = LruCache(_MOST_REMEMBERED)
         self.tables = Tables(self._connection, memory_megabytes)
 
     def take_cursor(self) -> duckdb.DuckDBPyConnection:
@@ -121,8 +121,8 @@ class _OpenVersion:
         with self._lock:
             self._cursors.append(cursor)
 
-    def remember(self, key: Any, make: Callable[[], Value]) -> Value:
-        return self._remembered.get(key, make)
+    def get_or_compute(self, key: Any, make: Callable[[], Value]) -> Value:
+        return self._remembered.get_or_compute(key, make)
 
     def close(self) -> None:
         self.tables.close()
@@ -140,7 +140,7 @@ class Snapshot:
         cursor: duckdb.DuckDBPyConnection,
         deadlines: _Deadlines,
         queries: Mapping[str, str],
-        renewal: "Renewal[Snapshot]",
+        renewal: "CacheWarmer[Snapshot]",
         *,
         is_past: bool,
     ) -> None:
@@ -198,7 +198,7 @@ class Snapshot:
         self._tables.add(found)
         return found
 
-    def renew(self, key: tuple[Any, ...], make: "Callable[[Snapshot], object]") -> None:
+    def warm(self, key: tuple[Any, ...], make: "Callable[[Snapshot], object]") -> None:
         """Let something be made of later versions as well, before it is asked for there; not where this one is past."""
         if not self._is_past:
             self._renewal.note(key, self.version, make)
@@ -273,9 +273,9 @@ class Snapshot:
         rows = self.rows(query, row_type, **parameters)
         return rows[0] if rows else None
 
-    def remember(self, key: tuple[Any, ...], make: Callable[[], Value]) -> Value:
+    def get_or_compute(self, key: tuple[Any, ...], make: Callable[[], Value]) -> Value:
         """Return a value made from this version alone, made once; versions never change."""
-        return self._version.remember(key, make)
+        return self._version.get_or_compute(key, make)
 
 
 class Serving:
@@ -300,7 +300,7 @@ class Serving:
         self._clock = clock
         self._deadlines = _Deadlines(timeout_seconds)
         self._queries = dict(load_queries())
-        self._renewal = Renewal(self._newest, self.snapshot)
+        self._renewal = CacheWarmer(self._newest, self.snapshot)
         self._lock = threading.Lock()
         self._open: dict[int, _OpenVersion] = {}
         self._in_force: InForce | None = None

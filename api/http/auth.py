@@ -17,7 +17,7 @@ from api.http import formats
 from api.http.calls import Call, Services
 from api.http.parameters import check_form, check_query
 from api.http.rate_limits import address_key
-from api.http.route_specs import OPERATION, QUERY_PARAMETERS, Operation
+from api.http.route_specs import OPERATION, QUERY_PARAMETERS, RouteSpec
 from control import access
 from control.access import Principal, Role
 from control.clock import utc_now
@@ -36,7 +36,7 @@ async def authorize(connection: ASGIConnection[Any, Any, Any, Any], handler: Bas
     if isinstance(connection, Request) and connection.method == "OPTIONS":
         return  # the framework lists the methods of the path; that answer is public
     services: Services = connection.app.state.services
-    operation: Operation = handler.opt[OPERATION]
+    operation: RouteSpec = handler.opt[OPERATION]
     state = connection.scope["state"]
     token, address = bearer(connection), address_key(connection.client.host if connection.client else None)
     services.refusals.check(address, token)

@@ -26,7 +26,7 @@ from api.http.file_context import FileContext
 from api.http.paging import CursorCipher, Delivered, Key, Position, cursor_scope
 from api.http.parameters import Moment, context_form, dated_items, read_moment
 from api.http.rate_limits import RateLimiter, Refusals
-from api.http.route_specs import Operation
+from api.http.route_specs import RouteSpec
 from api.http.turns import Turns
 from api.schema import FieldError, Page, Schema
 from control import idempotency, service_secrets
@@ -247,7 +247,7 @@ class Call:
         context = FileContext(answer, subject)
         return Tabular(version, data_version, row_type, fetch, context, label, state)
 
-    def respond(self, found: Schema | Tabular[Any] | Written[Any] | None, operation: Operation) -> Response[Any]:
+    def respond(self, found: Schema | Tabular[Any] | Written[Any] | None, operation: RouteSpec) -> Response[Any]:
         """Make the answer of what a handler found; 304 where the client has it already."""
         match found:
             case None:

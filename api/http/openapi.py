@@ -21,7 +21,7 @@ from api.http import media_types
 from api.http.inputs import whole
 from api.http.openapi_links import add_links
 from api.http.parameters import CONTEXT, ContextChoice, Declared
-from api.http.route_specs import OPERATION, Operation
+from api.http.route_specs import OPERATION, RouteSpec
 from api.schema import AsOf, Coverage, ExactNumber, Problem
 from control.idempotency import KEY
 
@@ -95,7 +95,7 @@ def build_document(app: Litestar) -> dict[str, Any]:
     described = sorted(routes(app), key=lambda entry: (entry[0], entry[1]))
     types: list[type[Any]] = [Problem, AsOf, Coverage]
     for _, _, handler in described:
-        operation: Operation = handler.opt[OPERATION]
+        operation: RouteSpec = handler.opt[OPERATION]
         named = (
             operation.answer,
             operation.dry_answer,
@@ -173,7 +173,7 @@ def _sections(used: AbstractSet[str]) -> list[dict[str, str]]:
 
 
 def _describe(path: str, handler: HTTPRouteHandler) -> dict[str, Any]:
-    operation: Operation = handler.opt[OPERATION]
+    operation: RouteSpec = handler.opt[OPERATION]
     # The framework wraps a handler that runs in a thread; the wrapped function has the docstring.
     function = getattr(handler.fn, "func", handler.fn)
     name, text = handler.handler_name, function.__doc__ or ""
@@ -230,13 +230,13 @@ def _describe(path: str, handler: HTTPRouteHandler) -> dict[str, Any]:
     return described
 
 
-def _security(operation: Operation) -> list[dict[str, list[str]]]:
+def _security(operation: RouteSpec) -> list[dict[str, list[str]]]:
     if operation.form is not None or not operation.is_guarded:
         return []  # a form's token is one of its fields
     return [{_EMBED_SECURITY if operation.reports else _SECURITY: []}]
 
 
-def _describe_body(operation: Operation, body: type[Any]) -> dict[str, Any]:
+def _describe_body(operation: RouteSpec, body: type[Any]) -> dict[str, Any]:
     one, example = _reference(body), dict(operation.example.body or {})
     if operation.bulk_answer is None:
         return {media_types.JSON: {"schema": one, "example": example}}
@@ -263,7 +263,7 @@ def _parameters(handler: HTTPRouteHandler) -> Iterator[tuple[str, str, FieldDefi
         for name, field in signature.parameters.items():
             if isinstance(field.kwarg_definition, ParameterKwarg) and not field.is_di_field:
                 yield field.kwarg_definition.name or name, str(field.kwarg_definition.param_type.value), field
-    operation: Operation = handler.opt[OPERATION]
+    operation: RouteSpec = handler.opt[OPERATION]
     if operation.row is not None:
         yield CONTEXT, "query", FieldDefinition.from_annotation(ContextChoice, name=CONTEXT, default=None)
 
@@ -308,7 +308,7 @@ def _schema_of(field: FieldDefinition) -> dict[str, Any]:
 
 
 def _success(
-    operation: Operation, status: int, text: str, examples: Mapping[str, Any], *, is_created: bool
+    operation: RouteSpec, status: int, text: str, examples: Mapping[str, Any], *, is_created: bool
 ) -> dict[str, Any]:
     if status == 303:
         headers = {"Location": "Address of the report."} | _RATE_HEADERS
@@ -375,7 +375,7 @@ def _describe_headers(meanings: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _error_statuses(path: str, operation: Operation) -> list[int]:
+def _error_statuses(path: str, operation: RouteSpec) -> list[int]:
     statuses = {*operation.errors, 400, 500}
     if "{" in path:
         statuses.add(404)

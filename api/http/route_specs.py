@@ -12,7 +12,7 @@ from api.schema import Schema
 from control.access import Role
 from control.subjects import Kind
 
-# Keys of a route's `opt`: its Operation, and values that `create_app` derives from its signature.
+# Keys of a route's `opt`: its RouteSpec, and values that `create_app` derives from its signature.
 OPERATION = "operation"
 QUERY_PARAMETERS = "query_parameters"
 ARGUMENT_NAMES = "argument_names"
@@ -28,7 +28,7 @@ class Example:
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class RouteSpec:
     """Specification of one API operation; `api.http.routes` adds the fields that follow from the handler's signature.
 
     Args:

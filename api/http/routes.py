@@ -18,22 +18,22 @@ from litestar.handlers import HTTPRouteHandler
 from api.http import media_types
 from api.http.bodies import MOST_FORM_BYTES, Rows, body_of, form_of, refuse_body, rows_of
 from api.http.calls import NO_STORE, PENDING_WRITE, Tabular, Written
-from api.http.route_specs import OPERATION, Operation
+from api.http.route_specs import OPERATION, RouteSpec
 from api.http.turns import Turns
 from api.schema import Form, Schema
 
-Found: TypeAlias = Schema | Tabular[Any] | Written[Any] | Response[Any] | None
+HandlerResult: TypeAlias = Schema | Tabular[Any] | Written[Any] | Response[Any] | None
 """Results of handlers: a struct, all rows of a tabular answer, a stored object, a finished response, or None."""
 
-Handler = Callable[..., Found]
+Handler = Callable[..., HandlerResult]
 
 _CALL, _PAYLOAD, _CURSOR = "call", "payload", "cursor"
-_PLAIN = Operation()
+_PLAIN = RouteSpec()
 _FORM_EXAMPLE = {"token": "eyJ..."}
 
 
 def _route(
-    kind: type[HTTPRouteHandler], path: str, operation: Operation = _PLAIN, **options: Any
+    kind: type[HTTPRouteHandler], path: str, operation: RouteSpec = _PLAIN, **options: Any
 ) -> Callable[[Handler], HTTPRouteHandler]:
     """Return the decorator of a handler, which runs in a thread unless the options say otherwise.
 
@@ -86,7 +86,7 @@ def _answering(function: Handler) -> Callable[..., Response[Any]]:
 
 
 def _taking_turns(
-    function: Handler, operation: Operation, kind: type[HTTPRouteHandler]
+    function: Handler, operation: RouteSpec, kind: type[HTTPRouteHandler]
 ) -> Callable[..., Awaitable[Response[Any]]]:
     """Return a handler that runs in a thread in its tenant's turn; writes with a key use a separate queue."""
     is_write = operation.role is not None and kind is not litestar.get
@@ -117,7 +117,7 @@ def _declared(answer: Callable[..., Any], function: Handler) -> Callable[..., An
     return answer
 
 
-def _complete(operation: Operation, hints: Mapping[str, Any]) -> Operation:
+def _complete(operation: RouteSpec, hints: Mapping[str, Any]) -> RouteSpec:
     """Return the operation completed by the types in the handler's signature.
 
     Raises:

@@ -7,7 +7,7 @@ from api.examples import EXAMPLE_UNUSED_LEDGER
 from api.http.calls import Call, Fetched, Tabular, Written, written
 from api.http.lists import STORED, read_list, stored
 from api.http.parameters import Cursor, From, Injected, IntervalChoice, Limit, To, read_range
-from api.http.route_specs import Example, Operation
+from api.http.route_specs import Example, RouteSpec
 from api.http.routes import delete, get, patch, put
 from api.networks.parameters import LedgerName, NetworkName
 from api.networks.rows import NetworkRow
@@ -64,7 +64,7 @@ class NetworkController(Controller):
 
     @put(
         "/{name:str}/ledgers",
-        Operation(
+        RouteSpec(
             example=Example(body={"name": "ethereum-archive", "displayName": "Ethereum, archive"}),
             role=Role.OPERATOR,
             statuses={201: "The ledger was created.", 200: "The ledger existed and was updated."},
@@ -121,7 +121,7 @@ class NetworkController(Controller):
 
     @patch(
         "/ledgers/{name:str}",
-        Operation(example=Example(body={"displayName": "Ethereum", "description": None}), role=Role.OPERATOR),
+        RouteSpec(example=Example(body={"displayName": "Ethereum", "description": None}), role=Role.OPERATOR),
     )
     def patch_ledger(
         self,
@@ -145,7 +145,7 @@ class NetworkController(Controller):
 
     @delete(
         "/ledgers/{name:str}",
-        Operation(
+        RouteSpec(
             example=Example(path={"name": EXAMPLE_UNUSED_LEDGER}),
             role=Role.ADMIN,
             statuses={204: "The ledger is removed."},
@@ -160,7 +160,7 @@ class NetworkController(Controller):
         with call.store.write() as session:
             ledgers.remove(session, call.principal, name)
 
-    @get("/ledgers/{name:str}/statistics", Operation(example=Example(query={"interval": "1d"})))
+    @get("/ledgers/{name:str}/statistics", RouteSpec(example=Example(query={"interval": "1d"})))
     def read_ledger_statistics(
         self,
         call: Injected[Call],

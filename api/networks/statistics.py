@@ -63,7 +63,7 @@ def read_statistics(
         ApiError: 422, the range has more than 10,000 intervals.
     """
     keys = {"tenant_id": ledger.tenant_id, "subject_keys": members.all}
-    networks = snapshot.remember(("networks",), lambda: snapshot.rows("networks", NetworkRow))
+    networks = snapshot.get_or_compute(("networks",), lambda: snapshot.rows("networks", NetworkRow))
     head = next((row for row in networks if row.network == ledger.network), None)
     collected = snapshot.row("newest_collected", NewestRow, **keys)
     times = [head.head_time if head else None, collected.block_time if collected else None]

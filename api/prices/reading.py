@@ -19,7 +19,7 @@ from api.prices.rows import LatestPriceRow, PriceAtRow, PriceStepRow, SourcePric
 from api.prices.schemas.prices import LatestPrice, PricePoint
 from api.schema import Interval
 from api.subjects.intervals import bounds, intervals, label
-from api.subjects.pages import cut
+from api.subjects.resumable import cut
 from control.pricing.pairs import PairRow
 from control.subjects import SubjectRow
 
@@ -75,7 +75,7 @@ def prices_at(snapshot: Snapshot, tenant_id: str, moments: Moments) -> Mapping[t
         )
 
     # All pages of one answer need prices at the same moment.
-    rows = snapshot.remember(("prices-at", tenant_id, *wanted), read) if len(wanted) == 1 else read()
+    rows = snapshot.get_or_compute(("prices-at", tenant_id, *wanted), read) if len(wanted) == 1 else read()
     return {(row.pair_key, as_utc(row.moment)): row for row in rows}
 
 

@@ -24,7 +24,7 @@ from api.http.bodies import content_of, form_fields
 from api.http.calls import NO_STORE, Services
 from api.http.parameters import check_query
 from api.http.rate_limits import address_key
-from api.http.route_specs import OPERATION, QUERY_PARAMETERS, Operation
+from api.http.route_specs import OPERATION, QUERY_PARAMETERS, RouteSpec
 from api.reports.assets import choose_coding
 from api.reports.schemas.links import Report
 from api.reports.tokens import SESSION, Claims, revoked, signer_of
@@ -84,7 +84,7 @@ class EmbedCall:
         """
         return self.services.serving.tenant_snapshot(self.tenant_id, data_version)
 
-    def respond(self, found: Schema, operation: Operation) -> Response[bytes]:
+    def respond(self, found: Schema, operation: RouteSpec) -> Response[bytes]:
         """Return an uncacheable JSON response; compress large ones, since a year of days has about 200 kB."""
         content, headers = msgspec.json.encode(found), {**NO_STORE, "Vary": "Accept-Encoding"}
         accepted = self.request.headers.get("accept-encoding")
@@ -107,7 +107,7 @@ async def authorize_embed(connection: ASGIConnection[Any, Any, Any, Any], handle
     if isinstance(connection, Request) and connection.method == "OPTIONS":
         return  # the framework lists the methods of the path; that answer is public
     services: Services = connection.app.state.services
-    operation: Operation = handler.opt[OPERATION]
+    operation: RouteSpec = handler.opt[OPERATION]
     state = connection.scope["state"]
     if operation.form is not None:
         # The credential is inside the form, so limit requests by address before reading the body.

@@ -10,7 +10,7 @@ from api.engine.serving import Snapshot
 from api.http.parameters import read_moment
 from api.reports.calls import EmbedCall
 from api.reports.holders import HolderFilters, Holders
-from api.reports.kept import keep
+from api.reports.parts import keep
 from api.reports.rows import HolderDayRow, ReconciliationRow
 from api.reports.schemas.report_data import (
     CapTableReport,
@@ -19,7 +19,7 @@ from api.reports.schemas.report_data import (
     LargestHolder,
     ReconciliationCounts,
 )
-from api.reports.subjects import Found, find_token, to_report_token, whole_view
+from api.reports.subjects import ReportSubject, find_token, to_report_token, whole_view
 from api.schema import Interval
 from api.subjects.moments import State, View, read_view, resolve_of_token, to_as_of, to_moment_coverage
 from api.subjects.names import Names
@@ -28,7 +28,7 @@ from api.tokens.cap_table import to_concentration, to_unattributed
 from api.tokens.holders import HolderSet
 from api.tokens.reading import to_holder_count_status
 from api.tokens.rows import HolderRow
-from api.values.reading import CURRENCY, Worth, price_status, read_link, whole_tokens, worth
+from api.values.reading import CURRENCY, Valuation, price_status, read_link, value_quantities, whole_tokens
 from api.values.schemas import CapitalizationStatus
 from control.networks.families import codec_for
 from control.subjects import SubjectRow, Window
@@ -49,7 +49,7 @@ class _Parts:
     holders_over_time: list[HoldersAtEnd]
 
 
-def open_holders(call: EmbedCall, snapshot: Snapshot) -> tuple[Found, Holders]:
+def open_holders(call: EmbedCall, snapshot: Snapshot) -> tuple[ReportSubject, Holders]:
     """Return the report's token and its holders at the report's moment.
 
     Raises:
@@ -62,7 +62,7 @@ def open_holders(call: EmbedCall, snapshot: Snapshot) -> tuple[Found, Holders]:
     return found, Holders(snapshot, view, state, status, Names(call.store, found.subject))
 
 
-def read_report(snapshot: Snapshot, found: Found, holders: Holders) -> CapTableReport:
+def read_report(snapshot: Snapshot, found: ReportSubject, holders: Holders) -> CapTableReport:
     """Return the head and the charts of a cap table report."""
     view, state, summary, subject = holders.view, holders.state, holders.summary, found.subject
     parts = _read_parts(snapshot, holders)
@@ -127,7 +127,7 @@ def _read_parts(snapshot: Snapshot, holders: Holders) -> _Parts:
     if state.is_current:
         asked = ("cap-table-report", subject.subject_key, subject.tenant_id)
         windows, names = view.windows, holders.names
-        snapshot.renew(asked, lambda later: _read_newest(later, subject, windows, names))
+        snapshot.warm(asked, lambda later: _read_newest(later, subject, windows, names))
     key = ("cap-table", subject.subject_key, subject.tenant_id, state.block_number, state.first_block, state.valued_at)
     return keep(snapshot, key, read)
 
@@ -140,13 +140,13 @@ def _read_newest(snapshot: Snapshot, subject: SubjectRow, windows: Sequence[Wind
     holders.page(HolderFilters(), 1, 0)
 
 
-def _read_worth(snapshot: Snapshot, view: View, state: State | None, supply: str | None) -> Worth:
+def _read_worth(snapshot: Snapshot, view: View, state: State | None, supply: str | None) -> Valuation:
     link, moment = read_link(snapshot, view.subject), state.valued_at if state else None
 
-    def read() -> Worth:
-        return worth(snapshot, view.subject.tenant_id, [(supply, link, moment)])[0]
+    def read() -> Valuation:
+        return value_quantities(snapshot, view.subject.tenant_id, [(supply, link, moment)])[0]
 
-    return snapshot.remember(("supply-worth", view.subject.subject_key, link, moment), read)
+    return snapshot.get_or_compute(("supply-worth", view.subject.subject_key, link, moment), read)
 
 
 def _to_counts(rows: Sequence[ReconciliationRow]) -> ReconciliationCounts:

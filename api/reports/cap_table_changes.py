@@ -4,7 +4,7 @@ from api.engine.serving import Snapshot
 from api.http.parameters import read_moments
 from api.reports.calls import EmbedCall
 from api.reports.schemas.report_data import CapTableChangesReport
-from api.reports.subjects import Found, find_token, to_report_token
+from api.reports.subjects import ReportSubject, find_token, to_report_token
 from api.subjects.moments import read_view, to_as_of
 from api.subjects.names import Names
 from api.tokens.cap_table_changes import Changes, read_page, resolve_both
@@ -12,7 +12,7 @@ from api.tokens.cap_table_changes import Changes, read_page, resolve_both
 _LARGEST = 10
 
 
-def open_changes(call: EmbedCall, snapshot: Snapshot) -> tuple[Found, Changes]:
+def open_changes(call: EmbedCall, snapshot: Snapshot) -> tuple[ReportSubject, Changes]:
     """Return the report's token, and the changes of its holders between the report's moments.
 
     Raises:
@@ -25,7 +25,7 @@ def open_changes(call: EmbedCall, snapshot: Snapshot) -> tuple[Found, Changes]:
     return found, Changes(view, Names(call.store, found.subject), *resolve_both(snapshot, view, first, last))
 
 
-def read_report(snapshot: Snapshot, found: Found, changes: Changes) -> CapTableChangesReport:
+def read_report(snapshot: Snapshot, found: ReportSubject, changes: Changes) -> CapTableChangesReport:
     """Return the head of a report of changes."""
     page = read_page(snapshot, changes, None, _LARGEST)
     return CapTableChangesReport(

@@ -16,7 +16,7 @@ from api.schema import AsOfStatus, Reconciliation, TrackingStatus
 from api.subjects.moments import State, View, state_before
 from api.subjects.names import Names
 from api.tokens.cap_table import Summary, read_summary, to_holdings
-from api.tokens.holders import HolderKey, HolderSet, Matching, Place
+from api.tokens.holders import HolderFilter, HolderKey, HolderSet, SortKey
 from api.tokens.rows import HolderRow
 from api.values.reading import amount_text
 
@@ -49,9 +49,9 @@ class HolderFilters:
         return self.sort.startswith("-") != (self.sort.removeprefix("-") in ("quantity", "percentage", "value"))
 
     @property
-    def matching(self) -> Matching:
+    def matching(self) -> HolderFilter:
         """The filter of holders, with the search text in lower case like stored addresses."""
-        return Matching(None if self.q is None else self.q.lower(), self.named, self.reconciliation)
+        return HolderFilter(None if self.q is None else self.q.lower(), self.named, self.reconciliation)
 
 
 class Holders:
@@ -90,7 +90,7 @@ class Holders:
             limit,
             self.summary.supply.raw,
             is_descending=filters.is_descending,
-            after=Place(int(after[0]), str(after[1])) if after else None,
+            after=SortKey(int(after[0]), str(after[1])) if after else None,
             skipped=offset,
             then=self._state_before(self.state),
         )
@@ -142,7 +142,7 @@ class Holders:
             return None
         end = state.valued_at - _SPAN + INSTANT
         key = ("state-before", *self.view.keys.values(), end)
-        return self.snapshot.remember(key, lambda: state_before(self.snapshot, self.view, end))
+        return self.snapshot.get_or_compute(key, lambda: state_before(self.snapshot, self.view, end))
 
 
 def _key_of(row: HolderRow, filters: HolderFilters) -> Key:

@@ -20,7 +20,7 @@ from control.subjects import SubjectRow
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ReportSubject:
     """The subject of a report: its tracking windows, the tenant's links, display name and explorer of its network."""
 
     subject: SubjectRow
@@ -30,7 +30,7 @@ class Found:
     explorer: str | None
 
 
-def find_token(call: EmbedCall) -> Found:
+def find_token(call: EmbedCall) -> ReportSubject:
     """Return the token of a report.
 
     Raises:
@@ -40,7 +40,7 @@ def find_token(call: EmbedCall) -> Found:
         return _found(call, session, tokens.get(session, call.tenant_id, call.params["tokenId"]))
 
 
-def to_report_token(found: Found, decimals: int | None) -> ReportToken:
+def to_report_token(found: ReportSubject, decimals: int | None) -> ReportToken:
     """Convert the token to the struct of its reports."""
     subject = found.subject
     return ReportToken(
@@ -56,7 +56,7 @@ def to_report_token(found: Found, decimals: int | None) -> ReportToken:
     )
 
 
-def find_wallet(call: EmbedCall) -> Found:
+def find_wallet(call: EmbedCall) -> ReportSubject:
     """Return the wallet of an activity report.
 
     Raises:
@@ -97,9 +97,9 @@ def covered_starts(view: View) -> Iterator[datetime]:
             yield as_utc(row.from_time)
 
 
-def _found(call: EmbedCall, session: Session, subject: SubjectRow) -> Found:
+def _found(call: EmbedCall, session: Session, subject: SubjectRow) -> ReportSubject:
     network = call.services.networks.get(subject.network)
-    return Found(
+    return ReportSubject(
         subject,
         subjects.windows(session, subject.subject_key),
         call.services.links_in_force(session, call.tenant_id),

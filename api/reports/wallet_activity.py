@@ -14,7 +14,7 @@ from api.engine.serving import Snapshot
 from api.http.parameters import Moment, TimeRange, read_range
 from api.reports.activities import Activities, ActivityFilters, places_of
 from api.reports.calls import EmbedCall
-from api.reports.kept import keep
+from api.reports.parts import keep
 from api.reports.rows import LeftOutRow, WalletAssetRow, WalletDayRow, WalletExtentRow
 from api.reports.schemas.report_data import (
     Flows,
@@ -27,7 +27,7 @@ from api.reports.schemas.report_data import (
     TimelinePoint,
     WalletActivityReport,
 )
-from api.reports.subjects import Found, days, find_wallet
+from api.reports.subjects import ReportSubject, days, find_wallet
 from api.schema import Coverage, Decimal, TokenReference, ValueStatus
 from api.subjects.intervals import label
 from api.subjects.moments import (
@@ -58,7 +58,7 @@ _VALUE_DECIMALS = 18
 class WalletView:
     """The wallet of a report in one version, with its range; `state` is the moment of the balances, or None."""
 
-    found: Found
+    found: ReportSubject
     view: View
     current: State | None
     state: State | None
@@ -112,7 +112,7 @@ def open_wallet(call: EmbedCall, snapshot: Snapshot) -> WalletView:
     return _open(snapshot, found, times, Names(call.store, found.subject))
 
 
-def _open(snapshot: Snapshot, found: Found, times: TimeRange, names: Names) -> WalletView:
+def _open(snapshot: Snapshot, found: ReportSubject, times: TimeRange, names: Names) -> WalletView:
     view = read_view(snapshot, found.subject, found.windows, found.links)
     current = resolve(snapshot, view, None)
     state = _state_at_end(snapshot, view, current, times)
@@ -127,7 +127,7 @@ def read_report(snapshot: Snapshot, wallet: WalletView) -> WalletActivityReport:
     if wallet.is_current:
         asked = ("wallet-report", subject.subject_key, subject.tenant_id, wallet.times)
         found, times, names = wallet.found, wallet.times, wallet.activities.names
-        snapshot.renew(asked, lambda later: _read_newest(later, found, times, names))
+        snapshot.warm(asked, lambda later: _read_newest(later, found, times, names))
     return WalletActivityReport(
         wallet=ReportWallet(
             id=subject.id,
@@ -167,7 +167,7 @@ def read_report(snapshot: Snapshot, wallet: WalletView) -> WalletActivityReport:
     )
 
 
-def _read_newest(snapshot: Snapshot, found: Found, times: TimeRange, names: Names) -> None:
+def _read_newest(snapshot: Snapshot, found: ReportSubject, times: TimeRange, names: Names) -> None:
     """Read the first view of the report, to warm the cache."""
     wallet = _open(snapshot, found, times, names)
     _read_parts(snapshot, wallet, to_coverage(wallet.view, wallet.state, wallet.times))

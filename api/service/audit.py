@@ -9,7 +9,7 @@ from api.http.calls import Call, Tabular
 from api.http.inputs import FILTER
 from api.http.lists import STORED, read_list, stored
 from api.http.parameters import Cursor, From, Injected, Limit, To, read_range
-from api.http.route_specs import Example, Operation
+from api.http.route_specs import Example, RouteSpec
 from api.http.routes import get
 from api.service.schemas.audit import AuditEvent, AuditEvents
 from control import audit
@@ -34,7 +34,7 @@ class AuditController(Controller):
     path = "/v1/audit-events"
     tags = ("Audit",)
 
-    @get("/", Operation(example=Example(query={"from": "2026-01-01", "limit": "10"}), role=Role.ADMIN))
+    @get("/", RouteSpec(example=Example(query={"from": "2026-01-01", "limit": "10"}), role=Role.ADMIN))
     def list_audit_events(
         self,
         call: Injected[Call],

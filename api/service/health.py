@@ -4,7 +4,7 @@ from litestar import Controller
 from litestar.datastructures import State
 
 from api.http.calls import Services
-from api.http.route_specs import Operation
+from api.http.route_specs import RouteSpec
 from api.http.routes import get
 from api.service.schemas.health import Live, Ready
 from control.errors import StoreUnavailable
@@ -16,7 +16,7 @@ class HealthController(Controller):
     path = "/health"
     tags = ("Operations",)
 
-    @get("/live", Operation(role=None), sync_to_thread=False)
+    @get("/live", RouteSpec(role=None), sync_to_thread=False)
     def read_live(self) -> Live:
         """Check that the process runs.
 
@@ -24,7 +24,7 @@ class HealthController(Controller):
         """
         return Live(status="live")
 
-    @get("/ready", Operation(role=None, errors=(503,)))
+    @get("/ready", RouteSpec(role=None, errors=(503,)))
     def read_ready(self, state: State) -> Ready:
         """Check that the service can answer requests.
 

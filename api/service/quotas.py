@@ -4,7 +4,7 @@ from litestar import Controller
 
 from api.http.calls import Call
 from api.http.parameters import Injected
-from api.http.route_specs import Operation
+from api.http.route_specs import RouteSpec
 from api.http.routes import get
 from api.service.schemas.quotas import Quota, Quotas
 from control import quotas
@@ -16,7 +16,7 @@ class QuotaController(Controller):
     path = "/v1/quotas"
     tags = ("Quotas",)
 
-    @get("/", Operation())
+    @get("/", RouteSpec())
     def list_quotas(self, call: Injected[Call]) -> Quotas:
         """List your quotas.
 

@@ -97,7 +97,7 @@ def read_view(
             snapshot.rows("coverage", CoverageRow, **keys),
         )
 
-    token, wallet, ranges = snapshot.remember(("view", subject.subject_key, subject.tenant_id), read)
+    token, wallet, ranges = snapshot.get_or_compute(("view", subject.subject_key, subject.tenant_id), read)
     pairs = links.of_wallet(subject) if links is not None and subject.kind is Kind.WALLET else {}
     return View(subject, windows, token, wallet, ranges, pairs)
 
@@ -293,7 +293,7 @@ def _state(
     valued_at: datetime | None,
 ) -> State:
     tenant_id = view.subject.tenant_id
-    heads = snapshot.remember(
+    heads = snapshot.get_or_compute(
         ("heads", tenant_id), lambda: snapshot.rows("tenant_heads", TenantHeadRow, tenant_id=tenant_id)
     )
     final = next((row.final_number for row in heads if row.network == view.subject.network), None)

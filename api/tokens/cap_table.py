@@ -11,13 +11,13 @@ from api.http.paging import Key
 from api.schema import AsOfStatus
 from api.subjects.moments import State, View, read_view, resolve_of_token
 from api.subjects.names import Names
-from api.subjects.pages import cut
-from api.tokens.holders import HolderKey, HolderSet, Place
+from api.subjects.resumable import cut
+from api.tokens.holders import HolderKey, HolderSet, SortKey
 from api.tokens.rows import HolderRow, SupplyRow
 from api.tokens.schemas import Concentration, HoldersStatus, HolderType, Holding, Unattributed
 from api.tokens.supplies import NOTHING, UNKNOWN, Supply, supply_row, to_supply
-from api.values.explaining import Held, explain
-from api.values.reading import read_link, whole_tokens, worth
+from api.values.explaining import BalanceRef, explain
+from api.values.reading import read_link, value_quantities, whole_tokens
 from api.values.schemas import Explanation
 from control.labels import Label
 from control.networks.families import AddressCodec, codec_for
@@ -59,8 +59,8 @@ def read_summary(snapshot: Snapshot, view: View, state: State | None, status: As
     held = HolderSet(snapshot, view, state)
     if state.is_current:
         subject, windows = view.subject, view.windows
-        snapshot.renew(("cap-table", *view.keys.values()), lambda later: _read_newest(later, subject, windows))
-    return snapshot.remember(("cap-table", *held.key), lambda: _summarize(held))
+        snapshot.warm(("cap-table", *view.keys.values()), lambda later: _read_newest(later, subject, windows))
+    return snapshot.get_or_compute(("cap-table", *held.key), lambda: _summarize(held))
 
 
 def _read_newest(snapshot: Snapshot, subject: SubjectRow, windows: Sequence[Window]) -> Summary:
@@ -105,7 +105,7 @@ def holders(
         if state is None:
             return Fetched([], None)
         held = HolderSet(snapshot, view, state)
-        place = None if after is None else Place(int(after[0]), str(after[2]))
+        place = None if after is None else SortKey(int(after[0]), str(after[2]))
         rows = held.page(key, limit + 1, summary.supply.raw, is_descending=is_descending, after=place)
         return cut(
             rows,
@@ -133,10 +133,12 @@ def to_holdings(
     quantities = [whole_tokens(row.quantity_raw, view.decimals) for row in rows]
     # Valued after the page is cut: of a hundred thousand holders, fifty.
     link = read_link(snapshot, view.subject)
-    values = worth(snapshot, view.subject.tenant_id, [(quantity, link, state.valued_at) for quantity in quantities])
+    values = value_quantities(
+        snapshot, view.subject.tenant_id, [(quantity, link, state.valued_at) for quantity in quantities]
+    )
     explained: Sequence[Explanation | UnsetType] = [UNSET] * len(rows)
     if explains:
-        held = [Held(row.holder_address, state.first_block, last_block=state.block_number) for row in rows]
+        held = [BalanceRef(row.holder_address, state.first_block, last_block=state.block_number) for row in rows]
         moment = (link.pair_key, state.valued_at) if link.pair_key and state.valued_at else None
         explained = explain(snapshot, view, held, [moment] * len(rows))
     return [

@@ -13,8 +13,8 @@ from api.subjects.intervals import UNITS
 from api.subjects.moments import State, View
 from api.tokens.rows import SupplyChangeRow
 from api.tokens.supplies import UNKNOWN, Supply, current_supply
-from api.values.explaining import Held, check_explain, explain
-from api.values.reading import Link, price_status, read_link, token_price, worth
+from api.values.explaining import BalanceRef, check_explain, explain
+from api.values.reading import Link, price_status, read_link, token_price, value_quantities
 from api.values.rows import TokenPriceRow
 from api.values.schemas import CapitalizationPoint, CurrentCapitalization, Explanation
 
@@ -29,7 +29,7 @@ def current(
     explanation: Explanation | UnsetType = UNSET
     if explains and state is not None:
         moment = (link.pair_key, state.valued_at) if link.pair_key and state.valued_at else None
-        held = Held(None, state.first_block, last_block=state.block_number)
+        held = BalanceRef(None, state.first_block, last_block=state.block_number)
         explanation = explain(snapshot, view, [held], [moment])[0]
     return CurrentCapitalization(
         value=price.market_capitalization if price else None,
@@ -98,7 +98,9 @@ def _measured(
         for bucket, change in zip(buckets, known, strict=True)
     ]
     points: list[CapitalizationPoint] = []
-    for bucket, change, one in zip(buckets, known, worth(snapshot, view.subject.tenant_id, held), strict=True):
+    for bucket, change, one in zip(
+        buckets, known, value_quantities(snapshot, view.subject.tenant_id, held), strict=True
+    ):
         if not bucket.is_covered:
             points.append(_not_covered(bucket, interval))
             continue
@@ -128,7 +130,7 @@ def _explained(
 ) -> list[CapitalizationPoint]:
     """Add explanations to the points that are covered."""
     covered = [bucket for bucket in buckets if bucket.first_block is not None]
-    held = [Held(None, bucket.first_block or 0, end=bucket.until) for bucket in covered]
+    held = [BalanceRef(None, bucket.first_block or 0, end=bucket.until) for bucket in covered]
     priced = [(link.pair_key, bucket.at) if link.pair_key else None for bucket in covered]
     explained = dict(zip((bucket.start for bucket in covered), explain(snapshot, view, held, priced), strict=True))
     return [

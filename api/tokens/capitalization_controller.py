@@ -5,7 +5,7 @@ from litestar import Controller
 from api.examples import EXAMPLE_LINKED_TOKEN_ID
 from api.http.calls import Call, Fetched, Tabular
 from api.http.parameters import From, Injected, IntervalChoice, To, read_range
-from api.http.route_specs import Example, Operation
+from api.http.route_specs import Example, RouteSpec
 from api.http.routes import get
 from api.prices.reading import require_link
 from api.subjects.moments import read_view, resolve, to_as_of, to_coverage
@@ -25,7 +25,7 @@ class MarketCapitalizationController(Controller):
 
     @get(
         "/",
-        Operation(example=Example(path={"tokenId": EXAMPLE_LINKED_TOKEN_ID}, query={"interval": "1h"}), errors=(409,)),
+        RouteSpec(example=Example(path={"tokenId": EXAMPLE_LINKED_TOKEN_ID}, query={"interval": "1h"}), errors=(409,)),
     )
     def read_market_capitalization(
         self,

@@ -32,7 +32,7 @@ from api.http.parameters import (
     read_moments,
     read_range,
 )
-from api.http.route_specs import Example, Operation
+from api.http.route_specs import Example, RouteSpec
 from api.http.routes import get, post
 from api.subjects.finding import find, parse_address
 from api.subjects.moments import (
@@ -45,7 +45,6 @@ from api.subjects.moments import (
     to_moment_coverage,
 )
 from api.subjects.names import Names
-from api.subjects.pages import go_on
 from api.subjects.parameters import (
     ExternalIdFilter,
     LedgerFilter,
@@ -54,6 +53,7 @@ from api.subjects.parameters import (
     TokenId,
     TrackingStatusFilter,
 )
+from api.subjects.resumable import next_page
 from api.subjects.tracking import ever_tracked
 from api.subjects.warnings import network_warnings
 from api.tokens import cap_table, cap_table_changes
@@ -87,7 +87,7 @@ class TokenController(Controller):
 
     @post(
         "/",
-        Operation(
+        RouteSpec(
             example=Example(
                 body={
                     "ledger": EXAMPLE_LEDGER,
@@ -125,7 +125,7 @@ class TokenController(Controller):
 
         return call.write_once(201, work, lambda identifier: f"/v1/tokens/{identifier}")
 
-    @get("/", Operation(example=Example(query={"ledger": EXAMPLE_LEDGER, "sort": "symbol", "limit": "10"})))
+    @get("/", RouteSpec(example=Example(query={"ledger": EXAMPLE_LEDGER, "sort": "symbol", "limit": "10"})))
     def list_tokens(
         self,
         call: Injected[Call],
@@ -160,7 +160,7 @@ class TokenController(Controller):
         with call.snapshot() as snapshot:
             return read_list(call, Tokens, TokenSummary, fetch, limit, position, snapshot)
 
-    @get("/{tokenId:str}/activities", Operation(example=Example(query={"type": "Transfer", "minAmount": "0.5"})))
+    @get("/{tokenId:str}/activities", RouteSpec(example=Example(query={"type": "Transfer", "minAmount": "0.5"})))
     def list_token_activities(
         self,
         call: Injected[Call],
@@ -211,13 +211,13 @@ class TokenController(Controller):
             )
             if call.is_tabular:
                 return call.tabular(snapshot, TokenActivity, walk.fetch, answer, subject)
-            fetched = go_on(snapshot, walk, position, limit)
+            fetched = next_page(snapshot, walk, position, limit)
             page = call.page(snapshot, fetched, limit)
         return replace(answer, data=list(fetched.rows), page=page)
 
     @post(
         "/{tokenId:str}/metadata-checks",
-        Operation(
+        RouteSpec(
             example=Example(body={"accept": False}),
             role=Role.OPERATOR,
             statuses={202: "The request was stored; the next cycle reads the contract."},
@@ -239,7 +239,7 @@ class TokenController(Controller):
 
         return call.write_once(202, work, lambda identifier: f"/v1/tokens/{identifier}")
 
-    @get("/{tokenId:str}/cap-table", Operation(example=Example(query={"limit": "10"}), errors=(409,)))
+    @get("/{tokenId:str}/cap-table", RouteSpec(example=Example(query={"limit": "10"}), errors=(409,)))
     def read_token_cap_table(
         self,
         call: Injected[Call],
@@ -290,7 +290,7 @@ class TokenController(Controller):
 
     @get(
         "/{tokenId:str}/cap-table/changes",
-        Operation(example=Example(query={"from": "block:260", "change": "New"}), errors=(409,)),
+        RouteSpec(example=Example(query={"from": "block:260", "change": "New"}), errors=(409,)),
     )
     def read_token_cap_table_changes(
         self,

@@ -12,7 +12,7 @@ from api.subjects.moments import State, View
 from api.tokens.rows import HolderCountRow, HolderRow, QuantitiesRow
 from figures.cap_table import parse_balances
 
-Found = TypeVar("Found", bound=Row)
+RowT = TypeVar("RowT", bound=Row)
 
 
 HolderKey = Literal["rank", "wallet", "reconciliation"]
@@ -21,7 +21,7 @@ _LAST_RANK = 2**62
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SortKey:
     """The last holder of a page, and what it has of the key that pages are sorted by; '' for 'rank'."""
 
     rank: int
@@ -29,7 +29,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Matching:
+class HolderFilter:
     """Which holders; None is no condition.
 
     `search` is part of the address, in lower case; `named` are addresses that match all the same.
@@ -45,7 +45,7 @@ class Matching:
         return self.search is None and self.reconciliation is None
 
 
-EVERYBODY = Matching()
+NO_FILTER = HolderFilter()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class HolderSet:
     snapshot: Snapshot
     view: View
     state: State
-    matching: Matching = EVERYBODY
+    matching: HolderFilter = NO_FILTER
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -65,7 +65,7 @@ class HolderSet:
     def table(self) -> Table:
         """Return them by rank, as a table."""
         if not self.matching.is_open:
-            everybody = {"holders": replace(self, matching=EVERYBODY).table()}
+            everybody = {"holders": replace(self, matching=NO_FILTER).table()}
             conditions = {
                 "search": self.matching.search,
                 "named": list(self.matching.named),
@@ -90,7 +90,7 @@ class HolderSet:
             then_block=then.block_number,
         )
 
-    def query(self, name: str, row_type: type[Found], **parameters: Any) -> list[Found]:
+    def query(self, name: str, row_type: type[RowT], **parameters: Any) -> list[RowT]:
         """Run a named query over them."""
         return self.snapshot.rows_over({"holders": self.table()}, name, row_type, **parameters)
 
@@ -106,7 +106,7 @@ class HolderSet:
         supply_raw: str | None,
         *,
         is_descending: bool = False,
-        after: Place | None = None,
+        after: SortKey | None = None,
         skipped: int = 0,
         then: State | None = None,
     ) -> list[HolderRow]:
@@ -136,7 +136,7 @@ class HolderSet:
             behind = {"after_key": after.key if after else None, "after_rank": after.rank if after else None}
         tables = {"holders": self.table()}
         if then is not None:
-            tables["before"] = replace(self, matching=EVERYBODY).before(then)
+            tables["before"] = replace(self, matching=NO_FILTER).before(then)
         return self.snapshot.rows_over(
             tables,
             f"holders_by_{key}_{'descending' if is_descending else 'ascending'}{'_with_before' if then else ''}",
@@ -153,7 +153,7 @@ class HolderSet:
 def count_holders(snapshot: Snapshot, tenant_id: str, subject_keys: Sequence[int]) -> dict[int, HolderCountRow]:
     """Return the holders of tokens at their newest covered blocks, by subject."""
     keys = tuple(subject_keys)
-    rows = snapshot.remember(
+    rows = snapshot.get_or_compute(
         ("holder-counts", tenant_id, keys),
         lambda: snapshot.rows("holder_counts", HolderCountRow, tenant_id=tenant_id, subject_keys=list(keys)),
     )

@@ -10,7 +10,7 @@ from litestar import Controller
 from api.engine.serving import Snapshot
 from api.http.calls import Call
 from api.http.parameters import Injected
-from api.http.route_specs import Example, Operation
+from api.http.route_specs import Example, RouteSpec
 from api.http.routes import delete, get, patch, put
 from api.operations.estimates import to_tracking_history
 from api.schema import Schema, SubjectCoverage
@@ -61,7 +61,7 @@ def subject_controller(of: Subjects) -> type[Controller]:
         tags = (tag,)
         dependencies = of.dependencies
 
-        @get("/", Operation(of=of.kind, answer=forms.detail))
+        @get("/", RouteSpec(of=of.kind, answer=forms.detail))
         def read_subject(self, call: Injected[Call], subject: Injected[SubjectRow]) -> Schema:
             """Read one {subject}.
 
@@ -76,7 +76,7 @@ def subject_controller(of: Subjects) -> type[Controller]:
 
         @patch(
             "/",
-            Operation(
+            RouteSpec(
                 of=of.kind,
                 answer=forms.detail,
                 example=Example(body=forms.patch_example),
@@ -102,7 +102,7 @@ def subject_controller(of: Subjects) -> type[Controller]:
                     links = call.services.links_in_force(session, call.tenant_id)
                 return forms.to_detail(snapshot, read_view(snapshot, changed, windows, links))
 
-        @delete("/", Operation(of=of.kind, role=Role.ADMIN, statuses={204: f"The {of.kind} is removed."}))
+        @delete("/", RouteSpec(of=of.kind, role=Role.ADMIN, statuses={204: f"The {of.kind} is removed."}))
         def remove_subject(self, call: Injected[Call], subject: Injected[SubjectRow]) -> None:
             """Remove a {subject}.
 
@@ -114,7 +114,7 @@ def subject_controller(of: Subjects) -> type[Controller]:
 
         @put(
             "/tracking",
-            Operation(
+            RouteSpec(
                 of=of.kind, answer=forms.tracking, example=Example(body={"trackingStatus": "enabled"}), role=Role.ADMIN
             ),
         )
@@ -159,7 +159,7 @@ def subject_controller(of: Subjects) -> type[Controller]:
                 **priced,
             )
 
-        @get("/coverage", Operation(of=of.kind))
+        @get("/coverage", RouteSpec(of=of.kind))
         def read_subject_coverage(self, call: Injected[Call], subject: Injected[SubjectRow]) -> SubjectCoverage:
             """Read the coverage of a {subject}.
 

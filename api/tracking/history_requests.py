@@ -10,7 +10,7 @@ from api.examples import EXAMPLE_TOKEN_OPERATION_ID, EXAMPLE_WALLET_OPERATION_ID
 from api.http.calls import Call, Tabular, Written
 from api.http.inputs import OPERATION_ID
 from api.http.parameters import Cursor, Injected, Limit
-from api.http.route_specs import Example, Operation
+from api.http.route_specs import Example, RouteSpec
 from api.http.routes import delete, get, post
 from api.operations.estimates import read_estimate
 from api.operations.reading import to_history_operation
@@ -49,7 +49,7 @@ def history_controller(of: Subjects) -> type[Controller]:
         dependencies = of.dependencies
 
         @post(
-            "/", Operation(of=of.kind, example=Example(body=asked), role=Role.ADMIN, statuses=_REQUESTED, errors=(409,))
+            "/", RouteSpec(of=of.kind, example=Example(body=asked), role=Role.ADMIN, statuses=_REQUESTED, errors=(409,))
         )
         def request_subject_history(
             self,
@@ -96,7 +96,7 @@ def history_controller(of: Subjects) -> type[Controller]:
             path = f"{of.path}/{subject.id}/history-requests"
             return call.write_once(202, work, lambda identifier: f"{path}/{identifier}")
 
-        @get("/", Operation(of=of.kind))
+        @get("/", RouteSpec(of=of.kind))
         def list_subject_history_requests(
             self,
             call: Injected[Call],
@@ -110,7 +110,7 @@ def history_controller(of: Subjects) -> type[Controller]:
             """
             return list_operations(call, _owned(subject), HistoryOperations, HistoryOperation, limit, cursor)
 
-        @get("/{operationId:str}", Operation(of=of.kind, example=one))
+        @get("/{operationId:str}", RouteSpec(of=of.kind, example=one))
         def read_subject_history_request(
             self,
             call: Injected[Call],
@@ -125,7 +125,7 @@ def history_controller(of: Subjects) -> type[Controller]:
 
         @delete(
             "/{operationId:str}",
-            Operation(of=of.kind, example=one, role=Role.ADMIN, statuses=_CANCELLED, errors=(409,)),
+            RouteSpec(of=of.kind, example=one, role=Role.ADMIN, statuses=_CANCELLED, errors=(409,)),
         )
         def cancel_subject_history_request(
             self,

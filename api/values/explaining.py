@@ -25,7 +25,7 @@ PairMoment = tuple[int, datetime]
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class BalanceRef:
     """A quantity to explain, after a block of a covered range or before an instant in it.
 
     `address` is the holder of a token, or the asset of a wallet; None means the token's supply.
@@ -53,7 +53,7 @@ def check_explain(is_asked: bool, is_tabular: bool, rows: int, parameter: str = 
 
 
 def explain(
-    snapshot: Snapshot, view: View, held: Sequence[Held], priced: Sequence[PairMoment | None]
+    snapshot: Snapshot, view: View, held: Sequence[BalanceRef], priced: Sequence[PairMoment | None]
 ) -> list[Explanation]:
     """Explain numbers of one subject, in their order; `priced` is None for a number without a pair or a moment."""
     prices = explain_prices(snapshot, view.subject.tenant_id, (moment for moment in priced if moment))
@@ -63,7 +63,7 @@ def explain(
     ]
 
 
-def explain_quantities(snapshot: Snapshot, view: View, held: Sequence[Held]) -> list[QuantityExplanation]:
+def explain_quantities(snapshot: Snapshot, view: View, held: Sequence[BalanceRef]) -> list[QuantityExplanation]:
     """Explain quantities of one kind, in their order: the reading that they start from, and the movements since."""
     if not held:
         return []

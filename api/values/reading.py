@@ -35,7 +35,7 @@ _WORST_FIRST: tuple[TotalStatus, ...] = ("UnknownTime", "Quarantined", "StalePri
 
 
 @dataclass(frozen=True, slots=True)
-class Worth:
+class Valuation:
     """The value of a quantity at a moment; `price` is the step of the system price at that moment."""
 
     value: Decimal | None
@@ -101,7 +101,7 @@ def token_price(snapshot: Snapshot, token: SubjectRow) -> TokenPriceRow | None:
     def read() -> TokenPriceRow | None:
         return token_prices(snapshot, token.tenant_id, [token.subject_key]).get(token.subject_key)
 
-    return snapshot.remember(("token-price", token.subject_key), read)
+    return snapshot.get_or_compute(("token-price", token.subject_key), read)
 
 
 def to_link(token: SubjectRow, known: TokenPriceRow | None) -> Link:
@@ -146,7 +146,7 @@ def read_links(snapshot: Snapshot, view: View) -> WalletLinks:
     def read() -> Mapping[str, int]:
         return {row.token_address: row.pair_key for row in snapshot.rows("token_pairs", TokenPairRow, **view.keys)}
 
-    known, in_force = snapshot.remember(("token-pairs", *view.keys.values()), read), view.pairs
+    known, in_force = snapshot.get_or_compute(("token-pairs", *view.keys.values()), read), view.pairs
     return WalletLinks(
         {
             address: Link(pair_key, "Priced") if known.get(address) == pair_key else Link(None, "NoPrice")
@@ -165,7 +165,7 @@ def changed_assets(snapshot: Snapshot, tenant_id: str, links: LinksInForce) -> t
         pairs = snapshot.rows("usd_pairs", UsdPairRow, tenant_id=tenant_id, currency=CURRENCY)
         return set(tokens), pairs_by_symbol([UsdPair(row.pair_key, row.priced_as, row.price_type) for row in pairs])
 
-    tokens, pairs = snapshot.remember(("links", tenant_id), read)
+    tokens, pairs = snapshot.get_or_compute(("links", tenant_id), read)
     in_force = {LinkedAssetRow(token.subject_key, token.address, token.pair_key) for token in links.tokens}
     symbols = {symbol for symbol, _ in pairs.items() ^ pairs_by_symbol(links.pairs).items()}
     common = {
@@ -177,7 +177,9 @@ def changed_assets(snapshot: Snapshot, tenant_id: str, links: LinksInForce) -> t
     return tuple(sorted({row.token_address for row in tokens ^ in_force} | common))
 
 
-def worth(snapshot: Snapshot, tenant_id: str, held: Sequence[tuple[str | None, Link, datetime | None]]) -> list[Worth]:
+def value_quantities(
+    snapshot: Snapshot, tenant_id: str, held: Sequence[tuple[str | None, Link, datetime | None]]
+) -> list[Valuation]:
     """Return the values of quantities in whole tokens (None: unknown decimals), each at its moment, in their order.
 
     A moment is None if the time of its block was not stored; then it has no price.
@@ -194,7 +196,7 @@ def worth(snapshot: Snapshot, tenant_id: str, held: Sequence[tuple[str | None, L
         ],
     )
     return [
-        Worth(value, _status(quantity, link, price, moment), price)
+        Valuation(value, _status(quantity, link, price, moment), price)
         for (quantity, link, moment), price, value in zip(held, prices, values, strict=True)
     ]
 

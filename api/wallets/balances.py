@@ -14,8 +14,8 @@ from api.schema import Interval, TokenReference
 from api.subjects.buckets import Bucket, carry, read_buckets
 from api.subjects.intervals import UNITS
 from api.subjects.moments import State, View
-from api.values.explaining import Held, explain
-from api.values.reading import Link, Worth, price_status, read_links, worth
+from api.values.explaining import BalanceRef, explain
+from api.values.reading import Link, Valuation, price_status, read_links, value_quantities
 from api.values.schemas import Explanation
 from api.wallets.rows import BalanceAsOfRow, BalanceChangeRow, PositionRow, TokenIdRow
 from api.wallets.schemas import BalanceHistoryRow, BalancePoint, BalanceSeries, Position
@@ -29,14 +29,14 @@ def positions(snapshot: Snapshot, view: View, state: State | None, *, explains: 
     rows = _positions_now(snapshot, view) if state.is_current else _positions_then(snapshot, view, state)
     links, moment = read_links(snapshot, view), state.valued_at
     linked = [links.of(row.token_address) for row in rows]
-    values = worth(
+    values = value_quantities(
         snapshot,
         view.subject.tenant_id,
         [(row.quantity, link, moment) for row, link in zip(rows, linked, strict=True)],
     )
     explained: Sequence[Explanation | UnsetType] = [UNSET] * len(rows)
     if explains:
-        held = [Held(row.token_address, state.first_block, last_block=state.block_number) for row in rows]
+        held = [BalanceRef(row.token_address, state.first_block, last_block=state.block_number) for row in rows]
         priced = [(link.pair_key, moment) if link.pair_key and moment else None for link in linked]
         explained = explain(snapshot, view, held, priced)
     present = codec_for(view.subject.family).present
@@ -71,7 +71,7 @@ class Balance:
 
     bucket: Bucket
     change: BalanceChangeRow | None
-    worth: Worth | None
+    worth: Valuation | None
 
     @property
     def is_held(self) -> bool:
@@ -179,7 +179,7 @@ def _token_ids(snapshot: Snapshot, view: View) -> dict[str, str]:
     def read() -> dict[str, str]:
         return {row.token_address: row.token_id for row in snapshot.rows("wallet_token_ids", TokenIdRow, **keys)}
 
-    return snapshot.remember(("token-ids", *keys.values()), read)
+    return snapshot.get_or_compute(("token-ids", *keys.values()), read)
 
 
 def _valued(
@@ -190,7 +190,7 @@ def _valued(
     known: Sequence[BalanceChangeRow | None],
 ) -> list[Balance]:
     held = [(change.balance, link, bucket.at) for bucket, change in zip(buckets, known, strict=True) if change]
-    values = iter(worth(snapshot, view.subject.tenant_id, held))
+    values = iter(value_quantities(snapshot, view.subject.tenant_id, held))
     return [
         Balance(bucket, change, next(values) if change else None) for bucket, change in zip(buckets, known, strict=True)
     ]

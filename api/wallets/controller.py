@@ -21,12 +21,11 @@ from api.examples import EXAMPLE_LEDGER
 from api.http.calls import ALL_ROWS, Call, Fetched, Tabular, Written
 from api.http.lists import STORED, read_list, stored
 from api.http.parameters import AsOfMoment, Cursor, From, Injected, IntervalChoice, Limit, To, read_range
-from api.http.route_specs import Example, Operation
+from api.http.route_specs import Example, RouteSpec
 from api.http.routes import get, post
 from api.subjects.finding import find_wallet, parse_address
 from api.subjects.moments import read_view, resolve, to_as_of, to_coverage
 from api.subjects.names import Names
-from api.subjects.pages import go_on
 from api.subjects.parameters import (
     ExternalIdFilter,
     LedgerFilter,
@@ -35,6 +34,7 @@ from api.subjects.parameters import (
     TrackingStatusFilter,
     WalletId,
 )
+from api.subjects.resumable import next_page
 from api.subjects.warnings import network_warnings
 from api.values.explaining import check_explain
 from api.values.parameters import Explain
@@ -67,7 +67,7 @@ class WalletController(Controller):
 
     @post(
         "/",
-        Operation(
+        RouteSpec(
             example=Example(
                 body={
                     "ledger": EXAMPLE_LEDGER,
@@ -102,7 +102,7 @@ class WalletController(Controller):
 
         return call.write_once(201, work, lambda identifier: f"/v1/wallets/{identifier}")
 
-    @get("/", Operation(example=Example(query={"trackingStatus": "enabled"})))
+    @get("/", RouteSpec(example=Example(query={"trackingStatus": "enabled"})))
     def list_wallets(
         self,
         call: Injected[Call],
@@ -136,7 +136,7 @@ class WalletController(Controller):
         with call.snapshot() as snapshot:
             return read_list(call, Wallets, WalletSummary, fetch, limit, position, snapshot)
 
-    @get("/{walletId:str}/activities", Operation(example=Example(query={"direction": "In"})))
+    @get("/{walletId:str}/activities", RouteSpec(example=Example(query={"direction": "In"})))
     def list_wallet_activities(
         self,
         call: Injected[Call],
@@ -186,11 +186,11 @@ class WalletController(Controller):
             )
             if call.is_tabular:
                 return call.tabular(snapshot, WalletActivity, walk.fetch, answer, subject)
-            fetched = go_on(snapshot, walk, position, limit)
+            fetched = next_page(snapshot, walk, position, limit)
             page = call.page(snapshot, fetched, limit)
         return replace(answer, data=list(fetched.rows), page=page)
 
-    @get("/{walletId:str}/balances", Operation(example=Example(query={"interval": "1d"}), errors=(409,)))
+    @get("/{walletId:str}/balances", RouteSpec(example=Example(query={"interval": "1d"}), errors=(409,)))
     def read_wallet_balances(
         self,
         call: Injected[Call],

@@ -4,7 +4,7 @@ from litestar import Controller
 
 from api.http.calls import Call, Fetched, Tabular
 from api.http.parameters import From, Injected, IntervalChoice, To, read_range
-from api.http.route_specs import Example, Operation
+from api.http.route_specs import Example, RouteSpec
 from api.http.routes import get
 from api.subjects.finding import find_wallet
 from api.subjects.moments import read_view, resolve, to_as_of, to_coverage
@@ -25,7 +25,7 @@ class WalletValueController(Controller):
     path = "/v1/wallets/{walletId:str}/value-history"
     tags = ("Wallets",)
 
-    @get("/", Operation(example=Example(query={"interval": "1h"})))
+    @get("/", RouteSpec(example=Example(query={"interval": "1h"})))
     def read_wallet_value_history(
         self,
         call: Injected[Call],

@@ -9,7 +9,7 @@ from api.http.parameters import TimeRange
 from api.schema import Interval
 from api.subjects.buckets import Bucket, read_buckets
 from api.subjects.moments import State, View
-from api.values.explaining import Held, check_explain, explain
+from api.values.explaining import BalanceRef, check_explain, explain
 from api.values.reading import present_assets, total, total_status
 from api.values.schemas import PositionExplanation, WalletExplanation, WalletValuePoint
 from api.wallets.balances import AssetHistory, asset_histories
@@ -133,7 +133,7 @@ def _explained(
         for asset in assets
         if bucket.is_covered and asset.balances[place].is_held
     ]
-    held = [Held(asset.address, buckets[at].first_block or 0, end=buckets[at].until) for at, asset in places]
+    held = [BalanceRef(asset.address, buckets[at].first_block or 0, end=buckets[at].until) for at, asset in places]
     priced = [(asset.link.pair_key, buckets[at].at) if asset.link.pair_key else None for at, asset in places]
     positions: dict[int, list[PositionExplanation]] = {}
     for (place, asset), explanation in zip(places, explain(snapshot, view, held, priced), strict=True):

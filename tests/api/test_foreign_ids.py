@@ -86,7 +86,7 @@ GIVEN = {("create_token", "externalId"), ("patch_token", "externalId"),
 MISSING_IN_BODIES = {("put_token_priced_as", "pricedAs"): 409}
 
 
-class Place(NamedTuple):
+class SortKey(NamedTuple):
     """Place in a request that takes an id."""
 
     path: str
@@ -118,7 +118,7 @@ def places(where: str) -> list[Any]:
                 if one["in"] == where
             }
         found += [
-            pytest.param(Place(path, method, operation, name, kind), id=f"{operation['operationId']}-{name}")
+            pytest.param(SortKey(path, method, operation, name, kind), id=f"{operation['operationId']}-{name}")
             for name, kind in named.items()
             if kind is not None and (operation["operationId"], name) not in GIVEN
         ]
@@ -183,7 +183,7 @@ def second(template: World, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     world.store.close()
 
 
-def own_path(second: Second, place: Place, value: str | None = None) -> str:
+def own_path(second: Second, place: SortKey, value: str | None = None) -> str:
     """Return a path with the second tenant's objects, and with the other tenant's from the place on.
 
     Args:
@@ -202,7 +202,7 @@ def own_path(second: Second, place: Place, value: str | None = None) -> str:
     return example_path(place.path, place.operation, values)
 
 
-def own_body(second: Second, place: Place) -> Any:
+def own_body(second: Second, place: SortKey) -> Any:
     """Return the example of a body with the second tenant's own objects."""
     body = example_body(place.operation)
     if not isinstance(body, dict):
@@ -225,7 +225,7 @@ def shown(answer: Any, text: str) -> tuple[Any, ...]:
     return answer.status_code, headers, body
 
 
-def both(second: Second, place: Place, other: str, **request: Any) -> Any:
+def both(second: Second, place: SortKey, other: str, **request: Any) -> Any:
     """Send a request with another tenant's id and with an unknown id; return the response, which must be the same.
 
     Args:
@@ -244,7 +244,7 @@ def both(second: Second, place: Place, other: str, **request: Any) -> Any:
 
 
 @pytest.mark.parametrize("place", places("path"))
-def test_foreign_id_in_a_path_is_not_found(second: Second, place: Place) -> None:
+def test_foreign_id_in_a_path_is_not_found(second: Second, place: SortKey) -> None:
     (other,) = [one["example"] for one in place.operation["parameters"] if one["name"] == place.name]
     # Some operations have examples that are not tenant-specific.
     other = OF_THE_OTHER.get(place.kind, other)
@@ -261,7 +261,7 @@ def test_foreign_id_in_a_path_is_not_found(second: Second, place: Place) -> None
 
 
 @pytest.mark.parametrize("place", places("query"))
-def test_foreign_id_in_a_query_is_not_found(second: Second, place: Place) -> None:
+def test_foreign_id_in_a_query_is_not_found(second: Second, place: SortKey) -> None:
     query, path = example_query(place.operation), own_path(second, place)
     answer = both(
         second,
@@ -280,7 +280,7 @@ def test_foreign_id_in_a_query_is_not_found(second: Second, place: Place) -> Non
 
 
 @pytest.mark.parametrize("place", places("body"))
-def test_foreign_id_in_a_body_is_not_found(second: Second, place: Place) -> None:
+def test_foreign_id_in_a_body_is_not_found(second: Second, place: SortKey) -> None:
     body, path = own_body(second, place), own_path(second, place)
     lists = {"priceSources": lambda text: [text], "mappings": lambda text: [{"priceSource": text, "symbol": "X"}]}
     shape = lists.get(place.name, lambda text: text)
@@ -330,7 +330,7 @@ def test_the_index_links_to_no_report_of_another_tenant(second: Second) -> None:
     ]
     for report, kind in (("cap-table", "token"), ("cap-table-changes", "token"), ("wallet-activity", "wallet")):
         more = {"from": "block:1"} if kind == "token" and report.endswith("changes") else {}
-        place = Place(path, method, operation, "id", kind)
+        place = SortKey(path, method, operation, "id", kind)
         answer = both(
             second,
             place,

@@ -10,7 +10,7 @@ import pytest
 from litestar.testing import TestClient
 
 from api.engine import cache_warmer as renewal
-from api.engine.cache_warmer import Renewal
+from api.engine.cache_warmer import CacheWarmer
 from api.engine.serving import Snapshot
 from api.examples import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
 from tests.api.marts import publish
@@ -67,7 +67,7 @@ def versions(monkeypatch: pytest.MonkeyPatch) -> _Versions:
 
 
 def test_latest_request_is_warmed_first_and_once_per_version(versions: _Versions) -> None:
-    renewing = Renewal(versions.find, versions.open)
+    renewing = CacheWarmer(versions.find, versions.open)
     for name in ("a", "b", "a"):
         renewing.note(name, 1, versions.maker(name))
     versions.newest = 2
@@ -78,7 +78,7 @@ def test_latest_request_is_warmed_first_and_once_per_version(versions: _Versions
 
 
 def test_failed_request_is_logged_and_others_are_warmed(versions: _Versions, caplog: pytest.LogCaptureFixture) -> None:
-    renewing = Renewal(versions.find, versions.open)
+    renewing = CacheWarmer(versions.find, versions.open)
     renewing.note("a", 1, versions.maker("a"))
     renewing.note("broken", 1, versions.maker("broken"))
     versions.newest = 2
@@ -89,7 +89,7 @@ def test_failed_request_is_logged_and_others_are_warmed(versions: _Versions, cap
 
 def test_failed_version_lookup_is_retried(versions: _Versions, caplog: pytest.LogCaptureFixture) -> None:
     versions.newest, versions.failing = 2, 1
-    renewing = Renewal(versions.find, versions.open)
+    renewing = CacheWarmer(versions.find, versions.open)
     renewing.note("a", 1, versions.maker("a"))
     versions.wait_for(("a", 2))
     renewing.close()
@@ -99,7 +99,7 @@ def test_failed_version_lookup_is_retried(versions: _Versions, caplog: pytest.Lo
 def test_no_request_is_warmed_after_the_time_limit(versions: _Versions, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(renewal, "_MAKING_SECONDS", 0.0)
     versions.newest = 2
-    renewing = Renewal(versions.find, versions.open)
+    renewing = CacheWarmer(versions.find, versions.open)
     renewing.note("a", 1, versions.maker("a"))
     versions.wait_for_looks(2)
     renewing.close()
@@ -108,7 +108,7 @@ def test_no_request_is_warmed_after_the_time_limit(versions: _Versions, monkeypa
 
 def test_old_requests_are_not_warmed_for_a_new_version(versions: _Versions) -> None:
     now = [0.0]
-    renewing = Renewal(versions.find, versions.open, lambda: now[0])
+    renewing = CacheWarmer(versions.find, versions.open, lambda: now[0])
     renewing.note("a", 1, versions.maker("a"))
     now[0] = 601.0
     renewing.note("b", 1, versions.maker("b"))

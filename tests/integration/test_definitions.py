@@ -134,7 +134,7 @@ class Sensor:
         assert isinstance(answer, dg.SensorResult)
         assert answer.cursor is not None
         self.cursor = answer.cursor
-        self.remember(began_at=None, polled_at={}, file_at=None)
+        self.get_or_compute(began_at=None, polled_at={}, file_at=None)
         if answer.skip_reason is not None:
             return str(answer.skip_reason.skip_message)
         assert answer.run_requests is not None
@@ -148,7 +148,7 @@ class Sensor:
         assert request.tags["networks"] == ",".join(networks)
         return networks
 
-    def remember(self, **memory: object) -> None:
+    def get_or_compute(self, **memory: object) -> None:
         """Change the state that the sensor remembers."""
         cursor = json.loads(self.cursor or "{}")
         self.cursor = json.dumps({**cursor, "memory": {**cursor.get("memory", {}), **memory}})
@@ -251,9 +251,9 @@ def now(monkeypatch: pytest.MonkeyPatch) -> float:
 
 def test_cycle_seconds_apart(system: System, now: float) -> None:
     system.world.mine()
-    system.sensor.remember(began_at=now - 8)
+    system.sensor.get_or_compute(began_at=now - 8)
     assert system.sensor.tick() == _NOTHING
-    system.sensor.remember(began_at=now - 11)
+    system.sensor.get_or_compute(began_at=now - 11)
     assert system.sensor.tick() == ["local"]
 
 
@@ -281,15 +281,15 @@ def test_a_history_read_to_its_end_is_published_at_once_by_one_run(system: Syste
     assert service.operation(asked).status is Status.RUNNING
     with open_warehouse(service.settings.warehouse_path) as connection:
         assert write_progress(connection, service.settings.data_dir, batch).was_read_to_end
-    system.sensor.remember(began_at=now)
+    system.sensor.get_or_compute(began_at=now)
     assert system.sensor.tick() == ["local"]
-    system.sensor.remember(began_at=now)
+    system.sensor.get_or_compute(began_at=now)
     assert system.sensor.tick() == _NOTHING
 
 
 def test_head_is_polled_at_most_every_poll_seconds(system: System, now: float) -> None:
     system.world.mine()
-    system.sensor.remember(polled_at={"local": now - 0.5})
+    system.sensor.get_or_compute(polled_at={"local": now - 0.5})
     assert system.sensor.tick() == _NOTHING
     assert system.sensor.tick() == ["local"]
 

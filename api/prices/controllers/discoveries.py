@@ -11,7 +11,7 @@ from api.examples import EXAMPLE_PAIR_OPERATION_ID
 from api.http.calls import Call, Tabular, Written
 from api.http.inputs import OPERATION_ID
 from api.http.parameters import Cursor, Injected, Limit, in_path
-from api.http.route_specs import Example, Operation
+from api.http.route_specs import Example, RouteSpec
 from api.http.routes import delete, get, post
 from api.operations.waiting import Owned, cancel_operation, list_operations, read_operation
 from api.prices.parameters import PairId
@@ -41,7 +41,7 @@ class PriceDiscoveryController(Controller):
 
     @post(
         "/discovery",
-        Operation(
+        RouteSpec(
             example=Example(body={"from": "2026-01-01", "to": "2026-02-01", "windowSize": "hour", "multiplier": "0.5"}),
             role=Role.OPERATOR,
             statuses={202: "The request was stored; the pipeline starts it in its next cycle."},
@@ -98,7 +98,7 @@ class PriceDiscoveryController(Controller):
 
     @delete(
         "/async-operations/{operationId:str}",
-        Operation(role=Role.OPERATOR, statuses={202: "The discovery will stop."}, errors=(409,)),
+        RouteSpec(role=Role.OPERATOR, statuses={202: "The discovery will stop."}, errors=(409,)),
     )
     def cancel_price_discovery(
         self, call: Injected[Call], pair_id: PairId, operation_id: OperationId

@@ -7,7 +7,7 @@ from api.examples import EXAMPLE_LINKED_TOKEN_ID, EXAMPLE_PAIR_ID
 from api.http.calls import Call, Tabular
 from api.http.lists import read_list
 from api.http.parameters import Cursor, From, Injected, Limit, TimeRange, To, read_range
-from api.http.route_specs import Example, Operation
+from api.http.route_specs import Example, RouteSpec
 from api.http.routes import get
 from api.prices.parameters import PairId, PriceInterval, PriceSourceFilter
 from api.prices.reading import PriceFilters, interval_prices, price_steps, require_link, source_prices
@@ -27,7 +27,7 @@ class PairPriceController(Controller):
     path = "/v2/pairs/{pairId:str}/prices/history"
     tags = ("Pairs",)
 
-    @get("/", Operation(example=Example(path={"pairId": EXAMPLE_PAIR_ID}, query={"from": "2026-01-31"})))
+    @get("/", RouteSpec(example=Example(path={"pairId": EXAMPLE_PAIR_ID}, query={"from": "2026-01-31"})))
     def list_pair_prices(
         self,
         call: Injected[Call],
@@ -60,7 +60,7 @@ class TokenPriceController(Controller):
 
     @get(
         "/",
-        Operation(
+        RouteSpec(
             example=Example(path={"tokenId": EXAMPLE_LINKED_TOKEN_ID}, query={"from": "2026-01-31"}), errors=(409,)
         ),
     )

@@ -11,7 +11,7 @@ from api.http.calls import Call, Tabular, Written
 from api.http.inputs import ITEM
 from api.http.lists import STORED, read_list, stored
 from api.http.parameters import Cursor, Injected, Limit, in_path
-from api.http.route_specs import Example, Operation
+from api.http.route_specs import Example, RouteSpec
 from api.http.routes import delete, get, patch, post, put
 from api.prices.schemas.items import MappingSymbolsPut, PricedItem, PricedItemCreate, PricedItemPatch, PricedItems
 from api.prices.source_reading import mapping_statuses, to_priced_item
@@ -30,7 +30,7 @@ class PricedItemController(Controller):
 
     @post(
         "/",
-        Operation(
+        RouteSpec(
             example=Example(body={"symbol": "ETH", "name": "Ether", "class": "Cryptocurrency"}),
             role=Role.OPERATOR,
             statuses={201: "The item was stored."},
@@ -54,7 +54,7 @@ class PricedItemController(Controller):
 
         return call.write_once(201, work, f"/v1/priced-items/{payload.symbol}")
 
-    @get("/", Operation(example=Example(query={"limit": "10"})))
+    @get("/", RouteSpec(example=Example(query={"limit": "10"})))
     def list_priced_items(
         self, call: Injected[Call], limit: Limit = 50, cursor: Cursor = None
     ) -> PricedItems | Tabular[PricedItem]:
@@ -83,7 +83,7 @@ class PricedItemController(Controller):
 
     @patch(
         "/{symbol:str}",
-        Operation(example=Example(body={"name": "Bitcoin", "class": "Cryptocurrency"}), role=Role.OPERATOR),
+        RouteSpec(example=Example(body={"name": "Bitcoin", "class": "Cryptocurrency"}), role=Role.OPERATOR),
     )
     def patch_priced_item(
         self,
@@ -102,7 +102,7 @@ class PricedItemController(Controller):
 
     @delete(
         "/{symbol:str}",
-        Operation(
+        RouteSpec(
             example=Example(path={"symbol": EXAMPLE_UNUSED_SYMBOL}),
             role=Role.ADMIN,
             statuses={204: "The item is removed."},
@@ -120,7 +120,7 @@ class PricedItemController(Controller):
 
     @put(
         "/{symbol:str}/mapping-symbols",
-        Operation(
+        RouteSpec(
             example=Example(body={"mappings": [{"priceSource": "src_kraken", "symbol": "XBT"}]}), role=Role.OPERATOR
         ),
     )

@@ -5,7 +5,7 @@ from litestar import Controller
 from api.examples import EXAMPLE_LINKED_TOKEN_ID, EXAMPLE_SYMBOL
 from api.http.calls import Call
 from api.http.parameters import Injected
-from api.http.route_specs import Example, Operation
+from api.http.route_specs import Example, RouteSpec
 from api.http.routes import delete, put
 from api.prices.schemas.pairs import PricedAsPut, TokenLink
 from api.subjects.parameters import TokenId
@@ -20,7 +20,7 @@ class TokenLinkController(Controller):
     path = "/v1/tokens/{tokenId:str}/priced-as"
     tags = ("Tokens",)
 
-    @put("/", Operation(example=Example(body={"pricedAs": EXAMPLE_SYMBOL}), role=Role.OPERATOR, errors=(409,)))
+    @put("/", RouteSpec(example=Example(body={"pricedAs": EXAMPLE_SYMBOL}), role=Role.OPERATOR, errors=(409,)))
     def put_token_priced_as(
         self,
         call: Injected[Call],
@@ -45,7 +45,7 @@ class TokenLinkController(Controller):
 
     @delete(
         "/",
-        Operation(
+        RouteSpec(
             example=Example(path={"tokenId": EXAMPLE_LINKED_TOKEN_ID}),
             role=Role.OPERATOR,
             statuses={204: "The token has no linked pair."},

@@ -11,7 +11,7 @@ from api.http.calls import Call, Tabular, Written
 from api.http.inputs import SUPPORTED_PAIR_ID
 from api.http.lists import STORED, read_list, stored
 from api.http.parameters import Cursor, From, Injected, Limit, To, in_path, read_range
-from api.http.route_specs import Example, Operation
+from api.http.route_specs import Example, RouteSpec
 from api.http.routes import delete, get, post
 from api.prices.parameters import SourceId
 from api.prices.schemas.sources import (
@@ -41,7 +41,7 @@ class SupportedPairController(Controller):
 
     @post(
         "/",
-        Operation(
+        RouteSpec(
             example=Example(body={"pricedAs": EXAMPLE_SYMBOL, "pricedIn": "USD", "priceType": "Market"}),
             role=Role.OPERATOR,
             statuses={201: "The pair was stored."},
@@ -75,7 +75,7 @@ class SupportedPairController(Controller):
 
         return call.write_once(201, work, lambda identifier: f"/v2/price-sources/{source_id}/pairs/{identifier}")
 
-    @get("/", Operation(errors=(409,)))
+    @get("/", RouteSpec(errors=(409,)))
     def list_supported_pairs(
         self, call: Injected[Call], source_id: SourceId, limit: Limit = 50, cursor: Cursor = None
     ) -> SupportedPairs | Tabular[SupportedPair]:
@@ -108,7 +108,7 @@ class SupportedPairController(Controller):
 
     @delete(
         "/{pairId:str}",
-        Operation(
+        RouteSpec(
             example=Example(path={"pairId": EXAMPLE_UNUSED_SUPPORTED_PAIR_ID}),
             role=Role.ADMIN,
             statuses={204: "The pair is removed."},
@@ -125,7 +125,7 @@ class SupportedPairController(Controller):
 
     @post(
         "/{pairId:str}/prices",
-        Operation(
+        RouteSpec(
             example=Example(body={"price": "1043.2718", "effectiveFrom": "2026-01-31", "note": "Audited NAV"}),
             role=Role.OPERATOR,
             statuses={201: "The prices were stored."},
@@ -156,7 +156,7 @@ class SupportedPairController(Controller):
 
         return call.write_once(201, work, f"/v2/price-sources/{source_id}/pairs/{pair_id}/prices")
 
-    @get("/{pairId:str}/prices", Operation(example=Example(query={"from": "2026-01-01", "limit": "10"})))
+    @get("/{pairId:str}/prices", RouteSpec(example=Example(query={"from": "2026-01-01", "limit": "10"})))
     def list_manual_prices(
         self,
         call: Injected[Call],

@@ -9,7 +9,7 @@ from api.examples import EXAMPLE_PAIR_ID
 from api.http.calls import Call, Tabular, Written
 from api.http.lists import STORED, read_all, read_list, stored
 from api.http.parameters import Cursor, Injected, Limit
-from api.http.route_specs import Example, Operation
+from api.http.route_specs import Example, RouteSpec
 from api.http.routes import delete, get, patch, post
 from api.prices.pair_reading import markets_in, to_pairs
 from api.prices.parameters import PairId
@@ -28,7 +28,7 @@ class PairController(Controller):
 
     @post(
         "/",
-        Operation(
+        RouteSpec(
             example=Example(
                 body={
                     "pricedAs": "BTC",
@@ -87,7 +87,7 @@ class PairController(Controller):
         with call.snapshot() as snapshot:
             return call.write_once(201, work, lambda identifier: f"/v2/pairs/{identifier}")
 
-    @get("/", Operation(example=Example(query={"limit": "10"})))
+    @get("/", RouteSpec(example=Example(query={"limit": "10"})))
     def list_pairs(self, call: Injected[Call], limit: Limit = 50, cursor: Cursor = None) -> Pairs | Tabular[Pair]:
         """List the tenant's pairs.
 
@@ -106,7 +106,7 @@ class PairController(Controller):
                 call, Pairs, Pair, fetch, limit, position, snapshot, state=lambda: read_all(call, snapshot, fetch)
             )
 
-    @get("/{pairId:str}", Operation(example=Example(path={"pairId": EXAMPLE_PAIR_ID})))
+    @get("/{pairId:str}", RouteSpec(example=Example(path={"pairId": EXAMPLE_PAIR_ID})))
     def read_pair(self, call: Injected[Call], pair_id: PairId) -> Pair:
         """Read one pair.
 
@@ -118,7 +118,7 @@ class PairController(Controller):
 
     @patch(
         "/{pairId:str}",
-        Operation(
+        RouteSpec(
             example=Example(body={"maxAge": None, "maxDeviation": 2.5, "allowInverse": True}),
             role=Role.OPERATOR,
             errors=(409,),
@@ -153,7 +153,7 @@ class PairController(Controller):
             answer = to_pairs(session, snapshot, call.services.price_sources, [pair], call.now)[0]
         return answer
 
-    @delete("/{pairId:str}", Operation(role=Role.ADMIN, statuses={204: "The pair is removed."}, errors=(409,)))
+    @delete("/{pairId:str}", RouteSpec(role=Role.ADMIN, statuses={204: "The pair is removed."}, errors=(409,)))
     def remove_pair(self, call: Injected[Call], pair_id: PairId) -> None:
         """Remove a pair.
 

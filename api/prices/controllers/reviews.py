@@ -14,7 +14,7 @@ from api.http.inputs import PRICE_ID
 from api.http.lists import read_list
 from api.http.paging import Key
 from api.http.parameters import Cursor, Injected, Limit, in_path
-from api.http.route_specs import Operation
+from api.http.route_specs import RouteSpec
 from api.http.routes import get, post
 from api.prices.parameters import PairId
 from api.prices.rows import StoppedPriceRow
@@ -70,7 +70,7 @@ class PriceReviewController(Controller):
         with call.snapshot(position) as snapshot:
             return read_list(call, QuarantinedPrices, QuarantinedPrice, fetch, limit, position, snapshot)
 
-    @post("/{priceId:str}/accept", Operation(role=Role.OPERATOR, statuses=_DECIDED, errors=(409,)))
+    @post("/{priceId:str}/accept", RouteSpec(role=Role.OPERATOR, statuses=_DECIDED, errors=(409,)))
     def accept_quarantined_price(
         self, call: Injected[Call], pair_id: PairId, price_id: PriceId
     ) -> Written[QuarantinedPrice]:
@@ -81,7 +81,7 @@ class PriceReviewController(Controller):
         """
         return _decide(call, pair_id, price_id, Decision.ACCEPTED)
 
-    @post("/{priceId:str}/reject", Operation(role=Role.OPERATOR, statuses=_DECIDED))
+    @post("/{priceId:str}/reject", RouteSpec(role=Role.OPERATOR, statuses=_DECIDED))
     def reject_quarantined_price(
         self, call: Injected[Call], pair_id: PairId, price_id: PriceId
     ) -> Written[QuarantinedPrice]:

@@ -11,7 +11,7 @@ from api.examples import EXAMPLE_UNUSED_SOURCE_ID
 from api.http.calls import Call, Tabular, Written
 from api.http.lists import STORED, read_list, stored
 from api.http.parameters import Cursor, Injected, Limit
-from api.http.route_specs import Example, Operation
+from api.http.route_specs import Example, RouteSpec
 from api.http.routes import delete, get, patch, post
 from api.prices.parameters import SourceId
 from api.prices.schemas.sources import PriceSource, PriceSourceCreate, PriceSourcePatch, PriceSources
@@ -29,7 +29,7 @@ class PriceSourceController(Controller):
 
     @post(
         "/",
-        Operation(
+        RouteSpec(
             example=Example(body={"name": "Fund administrator"}),
             role=Role.OPERATOR,
             statuses={201: "The source was stored."},
@@ -47,7 +47,7 @@ class PriceSourceController(Controller):
 
         return call.write_once(201, work, lambda identifier: f"/v2/price-sources/{identifier}")
 
-    @get("/", Operation(example=Example(query={"limit": "10"})))
+    @get("/", RouteSpec(example=Example(query={"limit": "10"})))
     def list_price_sources(
         self, call: Injected[Call], limit: Limit = 50, cursor: Cursor = None
     ) -> PriceSources | Tabular[PriceSource]:
@@ -84,7 +84,7 @@ class PriceSourceController(Controller):
             return to_price_source(source, read_polls(snapshot, call.tenant_id))
 
     @patch(
-        "/{id:str}", Operation(example=Example(body={"name": "Fund desk, London"}), role=Role.OPERATOR, errors=(409,))
+        "/{id:str}", RouteSpec(example=Example(body={"name": "Fund desk, London"}), role=Role.OPERATOR, errors=(409,))
     )
     def patch_price_source(
         self,
@@ -102,7 +102,7 @@ class PriceSourceController(Controller):
 
     @delete(
         "/{id:str}",
-        Operation(
+        RouteSpec(
             example=Example(path={"id": EXAMPLE_UNUSED_SOURCE_ID}),
             role=Role.ADMIN,
             statuses={204: "The source is removed."},
@@ -118,7 +118,7 @@ class PriceSourceController(Controller):
         with call.store.write() as session:
             sources.remove(session, call.principal, call.services.price_sources, source_id)
 
-    @patch("/{id:str}/enable", Operation(role=Role.OPERATOR))
+    @patch("/{id:str}/enable", RouteSpec(role=Role.OPERATOR))
     def enable_price_source(self, call: Injected[Call], source_id: SourceId) -> PriceSource:
         """Enable a price source.
 
@@ -126,7 +126,7 @@ class PriceSourceController(Controller):
         """
         return _switch(call, source_id, enabled=True)
 
-    @patch("/{id:str}/disable", Operation(example=Example(path={"id": "src_kraken"}), role=Role.OPERATOR))
+    @patch("/{id:str}/disable", RouteSpec(example=Example(path={"id": "src_kraken"}), role=Role.OPERATOR))
     def disable_price_source(self, call: Injected[Call], source_id: SourceId) -> PriceSource:
         """Disable a price source.
 

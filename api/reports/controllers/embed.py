@@ -7,7 +7,7 @@ from litestar import Controller
 
 from api.examples import EXAMPLE_TOKEN_ID
 from api.http.parameters import Injected
-from api.http.route_specs import Example, Operation
+from api.http.route_specs import Example, RouteSpec
 from api.http.routes import post
 from api.reports import links
 from api.reports.calls import EmbedCall
@@ -23,7 +23,7 @@ class EmbedController(Controller):
     path = "/embed"
     tags = ("Embedded reports",)
 
-    @post("/token", Operation(role=None, reports=get_args(Report), errors=(404,)))
+    @post("/token", RouteSpec(role=None, reports=get_args(Report), errors=(404,)))
     def renew_token(self, call: Injected[EmbedCall]) -> EmbedToken:
         """Get a further token for an open report.
 
@@ -41,7 +41,7 @@ class EmbedController(Controller):
 
     @post(
         "/index-links",
-        Operation(
+        RouteSpec(
             example=Example(body={"type": "cap-table", "id": EXAMPLE_TOKEN_ID}),
             role=None,
             reports=("index",),

@@ -12,7 +12,7 @@ from api.http import media_types
 from api.http.calls import NO_STORE, Call, Written
 from api.http.inputs import TOKEN_ID, WALLET_ID
 from api.http.parameters import AsOfMoment, From, FromMoment, Injected, To, ToMoment, read_moments
-from api.http.route_specs import Example, Operation
+from api.http.route_specs import Example, RouteSpec
 from api.http.routes import get, post, put
 from api.reports import links
 from api.reports.links import Shown
@@ -43,7 +43,7 @@ class ReportController(Controller):
 
     @get(
         "/",
-        Operation(example=Example(query={"theme": "dark"}), statuses=_STATUSES, answers_as=media_types.JSON_OR_HTML),
+        RouteSpec(example=Example(query={"theme": "dark"}), statuses=_STATUSES, answers_as=media_types.JSON_OR_HTML),
     )
     def link_index(self, call: Injected[Call], theme: ReportTheme = "auto") -> ReportLink | Response[Any]:
         """Link to the list of the tenant's reports.
@@ -54,7 +54,7 @@ class ReportController(Controller):
 
     @get(
         "/cap-table",
-        Operation(
+        RouteSpec(
             example=Example(query={"tokenId": EXAMPLE_TOKEN_ID}),
             statuses=_STATUSES,
             errors=(404, 409),
@@ -82,7 +82,7 @@ class ReportController(Controller):
 
     @get(
         "/cap-table-changes",
-        Operation(
+        RouteSpec(
             example=Example(query={"tokenId": EXAMPLE_TOKEN_ID, "from": "block:260"}),
             statuses=_STATUSES,
             errors=(404, 409),
@@ -110,7 +110,7 @@ class ReportController(Controller):
 
     @get(
         "/wallet-activity",
-        Operation(
+        RouteSpec(
             example=Example(query={"walletId": EXAMPLE_WALLET_ID, "from": "2026-02-01", "theme": "light"}),
             statuses=_STATUSES,
             errors=(404,),
@@ -134,7 +134,7 @@ class ReportController(Controller):
             shown = links.wallet_activity(session, call.tenant_id, wallet_id, start, end)
         return _link(call, shown, theme)
 
-    @get("/embed-origins", Operation(role=Role.ADMIN))
+    @get("/embed-origins", RouteSpec(role=Role.ADMIN))
     def read_embed_origins(self, call: Injected[Call]) -> EmbedOrigins:
         """Read the sites that may embed the tenant's reports.
 
@@ -145,7 +145,7 @@ class ReportController(Controller):
 
     @put(
         "/embed-origins",
-        Operation(
+        RouteSpec(
             example=Example(body={"embedOrigins": ["https://portal.example", "https://intranet.example:8443"]}),
             role=Role.ADMIN,
         ),
@@ -161,7 +161,7 @@ class ReportController(Controller):
 
     @post(
         "/revocations",
-        Operation(role=Role.ADMIN, statuses={201: "All earlier links and tokens are invalid, and open pages stop."}),
+        RouteSpec(role=Role.ADMIN, statuses={201: "All earlier links and tokens are invalid, and open pages stop."}),
     )
     def revoke_reports(self, call: Injected[Call]) -> Written[Revocation]:
         """End every link to the tenant's reports.

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from litestar import Controller
 
 from api.http.parameters import Injected
-from api.http.route_specs import Operation
+from api.http.route_specs import RouteSpec
 from api.http.routes import post
 from api.reports import superset
 from api.reports.calls import EmbedCall
@@ -20,7 +20,7 @@ class SupersetController(Controller):
     path = "/embed"
     tags = ("Embedded reports",)
 
-    @post("/superset-token", Operation(role=None, reports=("cap-table", "wallet-activity"), errors=(404,)))
+    @post("/superset-token", RouteSpec(role=None, reports=("cap-table", "wallet-activity"), errors=(404,)))
     def make_guest_token(self, call: Injected[EmbedCall]) -> GuestToken:
         """Get a guest token of Superset for an open report.
 

@@ -11,15 +11,15 @@ from api.http.calls import Fetch, Fetched
 from api.http.paging import Delivered, Key, Position
 from api.schema import Schema
 
-Found = TypeVar("Found", bound=Row)
+RowT = TypeVar("RowT", bound=Row)
 Item = TypeVar("Item", bound=Schema)
 
 
 def cut(
-    rows: Sequence[Found],
+    rows: Sequence[RowT],
     limit: int,
-    to_items: Callable[[Sequence[Found]], Sequence[Item]],
-    to_key: Callable[[Found], Key],
+    to_items: Callable[[Sequence[RowT]], Sequence[Item]],
+    to_key: Callable[[RowT], Key],
 ) -> Fetched[Item]:
     """Make a page of at most `limit` rows from up to `limit + 1` found ones.
 
@@ -32,7 +32,7 @@ def cut(
 
 
 @dataclass(frozen=True, slots=True)
-class Walk(Generic[Item]):
+class ResumableCollection(Generic[Item]):
     """A collection with pages that continue in newer versions.
 
     `digest` computes the digest of all rows between two keys, both included. It is the exclusive or of the rows'
@@ -43,7 +43,9 @@ class Walk(Generic[Item]):
     digest: Callable[[Snapshot, Key, Key], int]
 
 
-def go_on(snapshot: Snapshot, walk: Walk[Item], position: Position | None, limit: int) -> Fetched[Item]:
+def next_page(
+    snapshot: Snapshot, walk: ResumableCollection[Item], position: Position | None, limit: int
+) -> Fetched[Item]:
     """Read the next page from this version, even if earlier pages came from another one.
 
     If the version differs, compute the digest of the delivered rows again, and compare it. This happens once for each

@@ -9,7 +9,7 @@ from cachetools import LRUCache
 Value = TypeVar("Value")
 
 
-class Kept:
+class LruCache:
     """Thread-safe cache of values by key.
 
     Args:
@@ -20,7 +20,7 @@ class Kept:
         self._lock = threading.Lock()
         self._values: LRUCache[Any, Any] = LRUCache(most)
 
-    def get(self, key: Any, make: Callable[[], Value]) -> Value:
+    def get_or_compute(self, key: Any, make: Callable[[], Value]) -> Value:
         """Return the value of a key, computed now if it is not cached; two threads at once may both compute it."""
         with self._lock:
             if key in self._values:
