@@ -30,7 +30,7 @@ _STOP_POLL_SECONDS = 0.05
 _FORGIVEN_AFTER_SECONDS = 60.0
 # Maximum time to write the last lines of a child that has ended.
 _LOG_SECONDS = 5.0
-_CODE_SERVER = ("api", "grpc", "-m", "pipelines.definitions", "--log-level", "warning", "--socket")
+_CODE_SERVER = ("api", "grpc", "-m", "pipelines.definitions", "--empty-working-directory", "--log-level", "warning")
 # Errors of Python, C++ and DuckDB when the system refuses them memory.
 _NO_MEMORY = re.compile(
     r"\bMemoryError\b|std::bad_alloc|Out of Memory Error|Cannot allocate memory|can't start new thread"
@@ -60,7 +60,10 @@ def _children(settings: Settings) -> list[_Child]:
         # The kernel stops the child when `ledgermart up` is killed, so that nothing is left behind.
         return ["setpriv", "--pdeathsig", "TERM", "--", str(Path(sys.executable).with_name(program)), *arguments]
 
-    workspace = str(CHECKOUT / "workspace.yaml")
+    def module(name: str, *arguments: str) -> list[str]:
+        # -P: modules in the working directory must not replace ours.
+        return command("python", "-Pm", name, *arguments)
+
     logs = settings.data_dir / "logs"
     logs.mkdir(parents=True, exist_ok=True)
     code_server = settings.code_server_socket
@@ -70,15 +73,19 @@ def _children(settings: Settings) -> list[_Child]:
         return _Child(name, started, logs / f"{name}.log", memory, needs, stop_seconds)
 
     return [
-        child("worker", command("python", "-m", "pipelines.worker")),
-        child("code-server", command("dagster", *_CODE_SERVER, str(code_server))),
+        child("worker", module("pipelines.worker")),
+        child("code-server", module("dagster", *_CODE_SERVER, "--socket", str(code_server))),
         child(
             "api",
             command("ledgermart", "api", "--host", settings.api_host, "--port", str(settings.api_port)),
             stop_seconds=_API_STOP_SECONDS,
         ),
-        child("daemon", command("dagster-daemon", "run", "-w", workspace, "--log-level", "warning"), code_server),
-        child("dagster", command("python", "-m", "cli.dagster_pages"), code_server),
+        child(
+            "daemon",
+            module("dagster._daemon", "run", "-w", str(CHECKOUT / "workspace.yaml"), "--log-level", "warning"),
+            code_server,
+        ),
+        child("dagster", module("cli.dagster_pages"), code_server),
     ]
 
 
@@ -91,7 +98,6 @@ def _is_open(path: Path) -> bool:
 def _start(child: _Child, settings: Settings, console: Console) -> None:
     child.process = subprocess.Popen(
         child.command,
-        cwd=CHECKOUT,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

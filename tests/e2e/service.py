@@ -22,7 +22,7 @@ _ROLES = {
     "pipelines.worker": "worker",
     "dagster": "code server",
     "ledgermart": "API",
-    "dagster-daemon": "daemon",
+    "dagster._daemon": "daemon",
     "cli.dagster_pages": "web server",
 }
 
