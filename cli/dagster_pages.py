@@ -17,7 +17,8 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from control.settings import CHECKOUT, load_settings
+from control.resources import WORKSPACE
+from control.settings import load_settings
 
 _HOST = "127.0.0.1"
 _HOST_NAMES = [_HOST, "localhost"]
@@ -80,7 +81,7 @@ def main() -> None:
             instance,
             version=__version__,
             read_only=not settings.dagster_writes,
-            workspace_load_target=WorkspaceFileTarget([str(CHECKOUT / "workspace.yaml")]),
+            workspace_load_target=WorkspaceFileTarget([str(WORKSPACE)]),
         ) as context:
             pages = DagsterPages(context, live_data_poll_rate=_POLL_MILLISECONDS)
             uvicorn.run(pages.create_asgi_app(), host=_HOST, port=settings.dagster_port, log_level="warning")

@@ -29,7 +29,8 @@ from control.errors import StoreUnavailable
 from control.networks.definitions import Network, load_networks
 from control.networks.in_force import networks_in_force, networks_missing
 from control.networks.pins import undefined_reason
-from control.settings import CHECKOUT, Settings, SettingsError, unknown_variables
+from control.resources import REPORTS
+from control.settings import Settings, SettingsError, unknown_variables
 from control.store import open_store
 from pipelines.defs.records import find_damaged
 from pipelines.deliver.backup import BackupError
@@ -180,7 +181,7 @@ def _programs() -> Check:
     """Check the files and programs of `make install` and of the system."""
     if shutil.which("setpriv") is None:
         return Check("programs", "wrong", "setpriv is missing; install the package util-linux")
-    if not (CHECKOUT / "build" / "reports" / "index.html").exists():
+    if not (REPORTS / "index.html").exists():
         return Check("programs", "wrong", "the pages of the reports are not built; run `make install`")
     return Check("programs", "ok", "setpriv is installed, the pages of the reports are built")
 

@@ -7,7 +7,8 @@ import click
 
 from cli.data_folder import prepare_folders
 from control.clock import utc_now
-from control.settings import CHECKOUT, Settings, load_settings
+from control.resources import DAGSTER_HOME
+from control.settings import Settings, load_settings
 
 
 def prepare() -> Settings:
@@ -21,7 +22,7 @@ def prepare() -> Settings:
         click.echo(closed, err=True)
     os.environ.update(
         {
-            "DAGSTER_HOME": str(CHECKOUT),
+            "DAGSTER_HOME": str(DAGSTER_HOME),
             "DAGSTER_DISABLE_TELEMETRY": "yes",
             "LEDGERMART_DAGSTER_DIR": str(settings.dagster_dir),
             "LEDGERMART_DATA_DIR": str(settings.data_dir),

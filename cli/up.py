@@ -17,7 +17,8 @@ from rich.console import Console
 
 from cli.disk import full_disk_sentence, names_full_disk
 from cli.logs import LogFile, copy_lines
-from control.settings import CHECKOUT, Settings
+from control.resources import WORKSPACE
+from control.settings import Settings
 from pipelines.due import backoff
 
 # Seconds until a child that does not stop is killed. The API first finishes its requests.
@@ -80,11 +81,7 @@ def _children(settings: Settings) -> list[_Child]:
             command("ledgermart", "api", "--host", settings.api_host, "--port", str(settings.api_port)),
             stop_seconds=_API_STOP_SECONDS,
         ),
-        child(
-            "daemon",
-            module("dagster._daemon", "run", "-w", str(CHECKOUT / "workspace.yaml"), "--log-level", "warning"),
-            code_server,
-        ),
+        child("daemon", module("dagster._daemon", "run", "-w", str(WORKSPACE), "--log-level", "warning"), code_server),
         child("dagster", module("cli.dagster_pages"), code_server),
     ]
 

@@ -16,8 +16,8 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from control.origins import FORM, read_origin
+from control.resources import DEFAULT_DATA_DIR
 
-CHECKOUT = Path(__file__).resolve().parents[1]
 _SHIPPED_NETWORKS = Path(__file__).resolve().parent / "networks" / "networks.toml"
 _SHIPPED_PRICE_SOURCES = Path(__file__).resolve().parent / "pricing" / "sources.toml"
 
@@ -40,7 +40,8 @@ VARIABLES = (
     Variable(
         "LEDGERMART_DATA_DIR",
         "<checkout>/data",
-        "folder of the warehouse, the published versions and Dagster's records",
+        "folder of the warehouse, the published versions and Dagster's records; `~/.local/share/ledgermart` if the "
+        "wheel is installed",
     ),
     Variable(
         "LEDGERMART_DATA_GROUP",
@@ -281,7 +282,7 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
         SettingsError: a value is malformed or out of range; names the variable and the fix.
     """
     variables = os.environ if environ is None else environ
-    data_dir = _path(variables, "LEDGERMART_DATA_DIR", CHECKOUT / "data")
+    data_dir = _path(variables, "LEDGERMART_DATA_DIR", DEFAULT_DATA_DIR)
     return Settings(
         data_dir=data_dir,
         data_group=_group(variables, "LEDGERMART_DATA_GROUP"),
@@ -334,8 +335,13 @@ def _memory(variables: Mapping[str, str], name: str, lowest: int, share: Fractio
 
 
 def _path(variables: Mapping[str, str], name: str, default: Path) -> Path:
-    text = variables.get(name)
-    return default if not text else Path(text).expanduser().absolute()
+    path = Path(variables.get(name) or default)
+    try:
+        return path.expanduser().absolute()
+    except RuntimeError as error:
+        raise SettingsError(
+            f"{name} is {path}, but that user has no home folder; set it to an absolute path"
+        ) from error
 
 
 def _group(variables: Mapping[str, str], name: str) -> int | None:

@@ -12,9 +12,8 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
 from api.http.start_page import START_PAGE, START_POLICY
-from control.settings import CHECKOUT
+from control.resources import SWAGGER_UI
 
-_FOLDER = CHECKOUT / "node_modules" / "swagger-ui-dist"
 _ASSETS = {
     "swagger-ui.css": "text/css",
     "swagger-ui-bundle.js": "text/javascript",
@@ -68,7 +67,7 @@ def documentation_routes(document: Callable[[], dict[str, Any]]) -> list[HTTPRou
 
     @cache
     def asset(name: str) -> _Content:
-        return _Content((_FOLDER / name).read_bytes())
+        return _Content((SWAGGER_UI / name).read_bytes())
 
     @get("/", sync_to_thread=False)
     def read_start(request: Request[Any, Any, Any]) -> Response[bytes]:

@@ -7,9 +7,9 @@ module, and this module with the codes that the service raises.
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from control.settings import CHECKOUT
+from control.resources import REFERENCE
 
-PAGE = CHECKOUT / "docs" / "reference" / "problem-codes.md"
+PAGE = REFERENCE / "problem-codes.md"
 
 
 class ProblemCode(NamedTuple):

@@ -12,9 +12,9 @@ from typing import get_args
 
 from api.errors import ApiError
 from api.reports.schemas.links import Report
-from control.settings import CHECKOUT
+from control.resources import REPORTS
 
-FOLDER = CHECKOUT / "build" / "reports"
+FOLDER = REPORTS
 PAGES = frozenset(f"{name}.html" for name in (*get_args(Report), "superset", "error"))
 
 _MEDIA_TYPES = {

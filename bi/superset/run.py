@@ -16,11 +16,11 @@ from urllib.parse import urlsplit
 
 from control import service_secrets
 from control.errors import ControlError
-from control.settings import CHECKOUT, Settings, SettingsError, load_settings
+from control.settings import Settings, SettingsError, load_settings
 from control.store import open_store
 
 HERE = Path(__file__).resolve().parent
-ENVIRONMENT = CHECKOUT / "build" / "superset" / "venv" / "bin"
+ENVIRONMENT = HERE.parents[1] / "build" / "superset" / "venv" / "bin"
 WORKERS, THREADS = 2, 8
 """One worker takes about 285 MiB."""
 

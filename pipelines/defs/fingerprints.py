@@ -5,15 +5,15 @@ from pathlib import Path
 
 import duckdb
 
-from control.settings import CHECKOUT, Settings
+from control.resources import DBT_PROJECT, PACKAGES
+from control.settings import Settings
 from pipelines.raw.database import movement_views
 
-PROJECT_DIR = CHECKOUT / "dbt_project"
 _SUFFIXES = (".py", ".sql", ".toml")
 _FOLDERS = ("control", "figures", "pipelines", "warehouse")
 
 
-def project_files(folder: Path = PROJECT_DIR) -> list[Path]:
+def project_files(folder: Path = DBT_PROJECT) -> list[Path]:
     """Return the files of the project, without the files that dbt writes beside them when it runs there."""
     return sorted(
         path
@@ -26,16 +26,18 @@ def project_files(folder: Path = PROJECT_DIR) -> list[Path]:
 def project_fingerprint() -> str:
     """Return a digest of the project's files, of the views that it reads, and of the figures that it computes."""
     digest = hashlib.sha256(movement_views().encode())
-    for path in [*project_files(), *sorted((CHECKOUT / "figures").rglob("*.py"))]:
-        digest.update(str(path.relative_to(CHECKOUT)).encode())
+    files = [(DBT_PROJECT.parent, path) for path in project_files()]
+    files += [(PACKAGES, path) for path in sorted((PACKAGES / "figures").rglob("*.py"))]
+    for folder, path in files:
+        digest.update(str(path.relative_to(folder)).encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
 
 def loaded_fingerprint(settings: Settings) -> str:
     """Return a digest of names, sizes and times of change, and of installed packages; cheap enough for each run."""
-    files = [path for folder in _FOLDERS for path in (CHECKOUT / folder).rglob("*") if path.suffix in _SUFFIXES]
-    files += project_files(PROJECT_DIR)
+    files = [path for folder in _FOLDERS for path in (PACKAGES / folder).rglob("*") if path.suffix in _SUFFIXES]
+    files += project_files(DBT_PROJECT)
     digest = hashlib.sha256()
     for path in sorted([*files, settings.networks_file, settings.price_sources_file, Path(duckdb.__file__).parents[1]]):
         try:

@@ -11,8 +11,9 @@ from dbt.artifacts.schemas.run import RunExecutionResult
 from dbt.cli.main import dbtRunner
 from dbt.contracts.graph.manifest import Manifest
 
+from control.resources import DBT_PROJECT
 from control.settings import Settings
-from pipelines.defs.fingerprints import PROJECT_DIR, project_fingerprint
+from pipelines.defs.fingerprints import project_fingerprint
 from warehouse.port import Warehouse
 
 # Copies of the parsed project, one for each run.
@@ -37,8 +38,8 @@ def dbt_environment(settings: Settings) -> dict[str, str]:
         **Warehouse(settings).dbt_environment(),
         # Override variables of the caller's own dbt.
         "DBT_TARGET": "warehouse",
-        "DBT_PROJECT_DIR": str(PROJECT_DIR),
-        "DBT_PROFILES_DIR": str(PROJECT_DIR),
+        "DBT_PROJECT_DIR": str(DBT_PROJECT),
+        "DBT_PROFILES_DIR": str(DBT_PROJECT),
         "DBT_TARGET_PATH": str(settings.dbt_target_dir),
         "DBT_LOG_PATH": str(settings.data_dir / "dbt" / "logs"),
         "DBT_SEND_ANONYMOUS_USAGE_STATS": "false",

@@ -5,14 +5,14 @@
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
+from control.resources import DBT_PROJECT
 from pipelines.tables import chain, control, pipeline, prices
 from pipelines.tables.table import Table
 
 SOURCES = (chain.SOURCE, control.SOURCE, pipeline.SOURCE, prices.SOURCE)
 TABLES: dict[str, Table] = {table.name: table for source in SOURCES for table in source.tables}
-DBT_FILE = Path(__file__).parents[2] / "dbt_project" / "models" / "staging" / "_sources.yml"
+DBT_FILE = DBT_PROJECT / "models" / "staging" / "_sources.yml"
 
 
 def dbt_text() -> str:

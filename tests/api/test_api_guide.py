@@ -11,7 +11,7 @@ import pytest
 from litestar.testing import TestClient
 
 from api.examples import EXAMPLE_MARKET_PAIR_ID, EXAMPLE_TOKEN_ID
-from control.settings import CHECKOUT
+from tests import CHECKOUT
 from tests.api.world import World
 
 GUIDE = (CHECKOUT / "docs" / "reference" / "api-guide.md").read_text()

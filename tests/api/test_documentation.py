@@ -73,6 +73,6 @@ def test_the_first_page_leads_to_the_others(client: TestClient[Any]) -> None:
 
 def test_bundle_is_read_once(client: TestClient[Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     first = client.get("/docs/swagger-ui-bundle.js")
-    monkeypatch.setattr(documentation, "_FOLDER", tmp_path / "none")
+    monkeypatch.setattr(documentation, "SWAGGER_UI", tmp_path / "none")
     again = client.get("/docs/swagger-ui-bundle.js")
     assert (again.status_code, again.content, again.headers["etag"]) == (200, first.content, first.headers["etag"])

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TypeAlias
 
-from control.settings import CHECKOUT
+from tests import CHECKOUT
 from tests.bench import api, cycle, extract, history, idle, latency, observations, reports, scale, values
 from tests.bench.machine import describe_machine
 from tests.bench.measurement import Measurement, as_text, summarised

@@ -18,7 +18,7 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 
 from control.clock import utc_now
-from control.settings import CHECKOUT
+from tests import CHECKOUT
 from tests.chain.http_server import LoopbackServer, Reply
 from tests.prices.model import STEPS, Candle, ScriptedMarket, candles, rates_on
 

@@ -10,13 +10,13 @@ import pytest
 from control.networks.definitions import load_networks
 from control.pricing import definitions
 from control.pricing.definitions import PriceSource, feeds_of, load_price_sources
-from control.settings import CHECKOUT
 from pipelines.extract.errors import SourceRefused
 from pipelines.extract.evm.feeds import FeedClient
 from pipelines.extract.prices.clients import ADAPTERS, open_price_client
 from pipelines.extract.prices.exchanges import ExchangeClient
 from pipelines.extract.prices.protocol import PriceClient
 from pipelines.extract.prices.reference_rates import ReferenceRateClient
+from tests import CHECKOUT
 from tests.prices.exchange_server import ExchangeServer
 from tests.prices.test_exchanges import known
 

@@ -6,7 +6,7 @@ import sys
 import tomllib
 from importlib.metadata import packages_distributions
 
-from control.settings import CHECKOUT
+from tests import CHECKOUT
 
 PACKAGES = ("api", "cli", "control", "figures", "ledgermart", "pipelines", "warehouse")
 # Used without an import: commands, adapters loaded by dbt, drivers loaded by SQLAlchemy.

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from api.http import problem_codes
 from cli.main import main
-from control.settings import CHECKOUT, VARIABLES
+from control.settings import VARIABLES
+from tests import CHECKOUT
 from tests.links import dead_links
 
 _DOCS = CHECKOUT / "docs"

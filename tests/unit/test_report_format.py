@@ -3,7 +3,7 @@
 import shutil
 import subprocess
 
-from control.settings import CHECKOUT
+from tests import CHECKOUT
 
 
 def test_numbers_of_the_pages_are_exact() -> None:

@@ -18,7 +18,7 @@ import pytest
 from dagster import DagsterRunStatus as Status
 
 from control.errors import ControlError
-from control.settings import CHECKOUT, Settings, load_settings
+from control.settings import Settings, load_settings
 from pipelines import definitions
 from pipelines.defs import fingerprints, project
 from pipelines.defs.cycle import SENSOR
@@ -29,6 +29,7 @@ from pipelines.defs.runs import WORKER_TAG
 from pipelines.deliver.worker_state import read_worker_state
 from pipelines.worker import cycles, process
 from pipelines.worker.process import Worker, WorkerError
+from tests import CHECKOUT
 from tests.waiting import eventually
 
 
@@ -53,7 +54,7 @@ def test_deleted_file_is_a_change_and_not_a_failure(settings: Settings) -> None:
 def test_output_of_dbt_is_not_a_change(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "dbt_project"
     (folder / "target" / "compiled").mkdir(parents=True)
-    monkeypatch.setattr(fingerprints, "PROJECT_DIR", folder)
+    monkeypatch.setattr(fingerprints, "DBT_PROJECT", folder)
     before = loaded_fingerprint(settings)
     (folder / "target" / "compiled" / "model.sql").write_text("select 1")
     assert loaded_fingerprint(settings) == before

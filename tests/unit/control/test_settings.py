@@ -54,6 +54,11 @@ def test_defaults() -> None:
     assert settings.lock_path == checkout / "data/warehouse.lock"
 
 
+def test_path_in_unknown_home_is_refused() -> None:
+    with pytest.raises(SettingsError, match=r"LEDGERMART_DATA_DIR is ~no-such-user/data, .* absolute path"):
+        load_settings({"LEDGERMART_DATA_DIR": "~no-such-user/data"})
+
+
 def test_empty_means_unset() -> None:
     assert load_settings({variable.name: "" for variable in VARIABLES}) == load_settings({})
 

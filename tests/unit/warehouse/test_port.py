@@ -8,8 +8,9 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from control.settings import CHECKOUT, Settings, load_settings
+from control.settings import Settings, load_settings
 from pipelines.raw.database import create_tables
+from tests import CHECKOUT
 from warehouse.copies import Listener
 from warehouse.lock import WriterBusyError
 from warehouse.port import NothingPublishedError, Warehouse
