@@ -163,7 +163,7 @@ def _versions() -> Check:
         except PackageNotFoundError:
             found = "no version"
         if found == "no version" or found not in requirement.specifier:
-            fix = f"the service needs {requirement}; run `.venv/bin/pip install '{requirement}'`"
+            fix = f"the service needs {requirement}; run `{sys.executable} -m pip install '{requirement}'`"
             return Check("versions", "wrong", f"{requirement.name} {found} is installed, {fix}")
     packages = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
     return Check("versions", "ok", f"Python {sys.version.split()[0]}, {packages}")

@@ -1,6 +1,7 @@
 """`ledgermart doctor` over real and failing nodes, before and after the service was set up."""
 
 import socket
+import sys
 import threading
 from collections.abc import Iterator
 
@@ -103,7 +104,7 @@ def test_a_replaced_package_is_named_with_the_version_that_is_needed(
         monkeypatch.setattr(doctor, "requires", lambda _, told=told: told)
         check = check_of(examined(service, monkeypatch), "versions")
         assert (check.verdict, check.detail.startswith(f"{name} ")) == ("wrong", True)
-        assert f"the service needs {needed}; run `.venv/bin/pip install '{needed}'`" in check.detail
+        assert f"the service needs {needed}; run `{sys.executable} -m pip install '{needed}'`" in check.detail
 
 
 def test_a_node_that_never_ends_its_answer_is_given_up(
