@@ -7,7 +7,7 @@ ARGS ?=
 # Processes that start cold compile every module anew when they may not keep what they compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install debian-packages demo misfortunes superset test-superset up test test-chosen test-slow test-long test-misfortunes test-workbench fuzz faults soak bench lint format examples docs lock clean
+.PHONY: help install wheel debian-packages demo misfortunes superset test-superset up test test-chosen test-slow test-long test-misfortunes test-workbench fuzz faults soak bench lint format examples docs lock clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -32,6 +32,10 @@ build/reports/index.html: node_modules/installed $(shell find reports -name test
 	node reports/build.mjs
 
 install: .venv/installed node_modules/installed build/reports/index.html ## Install the service into .venv
+
+wheel: install ## Build build/wheel/ledgermart-*.whl, which runs without the checkout
+	rm -rf build/wheel
+	$(BIN)/python -m hatchling build --target wheel --directory build/wheel
 
 demo: install ## Start a chain and the service, and show the main job (ONCE=1: check, then stop; LIMIT=900: for slow machines)
 	$(BIN)/python -m tests.e2e.demo $(if $(ONCE),--once) $(if $(LIMIT),--limit $(LIMIT))

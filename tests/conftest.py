@@ -27,6 +27,7 @@ LONGEST_FILES = [
     "integration/test_sandbox.py",
     "integration/test_concurrent_processes.py",
     "integration/test_cycle_command.py",
+    "integration/test_wheel.py",
 ]
 
 
