@@ -1,4 +1,4 @@
-"""What chains say, as frames of rows: clients and pure decoding, one folder per family of networks.
+"""Read chain data as frames of rows: clients and pure decoding, one folder per family of networks.
 
-No Dagster and no DuckDB here: orchestration and storage are the business of `pipelines.defs` and `pipelines.load`.
+No Dagster and no DuckDB here: other packages of `pipelines` run the cycles and store the rows.
 """

@@ -13,12 +13,12 @@ BYTES_SETTING = "LEDGERMART_NETWORK_ANSWER_MB"
 
 
 class Budget:
-    """Time from now on, and bytes of answers, decompressed; thread-safe. `restart` resets both.
+    """Time from now on, and decompressed bytes of answers; thread-safe. `restart` resets both.
 
     Args:
         seconds: from now on.
         megabytes: of answers.
-        clock: that of the client that uses it.
+        clock: the clock of the client that uses the budget.
     """
 
     def __init__(self, seconds: float, megabytes: int, clock: Callable[[], float] = time.monotonic) -> None:

@@ -4,7 +4,7 @@
     ├── NodeUnreachable      no connection, a time-out, an answer cut off, HTTP 5xx
     ├── RateLimited          asked too often, still so after waiting
     ├── RangeRefused         the provider wants a narrower block range
-    ├── MalformedAnswer      an answer to another question, or of the wrong form
+    ├── MalformedAnswer      the answer does not fit the request, or has the wrong form
     ├── CallRefused          any other refusal
     ├── StateUnavailable     the state or history at that block is pruned or unknown to the node
     ├── WrongChain           the node serves another chain than the configured one
@@ -16,7 +16,7 @@
         ├── SourceUnreachable    no connection, a time-out, an answer cut off, HTTP 5xx, maintenance
         ├── SourceRateLimited    asked too often, still so after waiting
         ├── SourceMalformed      an answer that is not of its form
-        ├── SourceRefused        it serves us not, or not like this: waiting does not mend it
+        ├── SourceRefused        the source refuses us or the request; waiting does not help
             └── MarketUnknown    it has no such market (any more)
 
 Every error names its network or price source, its call and its block range, and never holds a URL: URLs carry keys.
@@ -31,7 +31,7 @@ class ExtractError(Exception):
     Attributes:
         network: name of the network, as in networks.toml; of a price source, its id.
         call: name of the method or of the request that failed.
-        from_block, to_block: blocks that were asked for, both included; None where the call names none.
+        from_block, to_block: blocks of the request, both included; None where the call names none.
         detail: what happened, in our own words, because tenants read it: neither host nor words of the provider.
         words: the provider's words, cut and without keys; for the log alone.
     """
@@ -52,11 +52,11 @@ class ExtractError(Exception):
         return self.told_of(self.from_block, self.to_block)
 
     def for_the_log(self) -> str:
-        """The error, with the provider's words if there are any."""
+        """Return the error, with the provider's words if there are any."""
         return f"{self}; the provider's words: {self.words}" if self.words else str(self)
 
     def told_of(self, from_block: int | None, to_block: int | None) -> str:
-        """What happened, as it is told to those who asked for these of the blocks alone; None: of no block."""
+        """Return the text of the error for a tenant who requested only these of its blocks; None: name no block."""
         if from_block is None:
             blocks = ""
         elif to_block is None or from_block == to_block:
@@ -67,7 +67,7 @@ class ExtractError(Exception):
 
 
 class NodeUnreachable(ExtractError):
-    """No connection, a time-out, an answer cut off, or HTTP 5xx; `timed_out` tells the second from the others."""
+    """No connection, a time-out, an answer cut off, or HTTP 5xx; `timed_out` marks a time-out."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class NodeUnreachable(ExtractError):
 
 
 class RateLimited(ExtractError):
-    """The provider wants fewer calls; `retry_after` is the number of seconds that it named, if it did."""
+    """The provider wants fewer calls; `retry_after` is the number of seconds that it named, if any."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class RateLimited(ExtractError):
 
 
 class RangeRefused(ExtractError):
-    """The provider wants a narrower range; `suggested` is the one it proposed, if it did, and is not to be trusted."""
+    """The provider wants a narrower range; `suggested` is its proposal, if any, and must not be trusted."""
 
     def __init__(
         self,
@@ -118,11 +118,11 @@ class RangeRefused(ExtractError):
 
 
 class MalformedAnswer(ExtractError):
-    """An answer that is not what was asked for, or not of the form that it must have."""
+    """The answer does not fit the request, or has the wrong form."""
 
 
 class CallRefused(ExtractError):
-    """A refusal that waiting does not mend; `code` and `message` are the provider's."""
+    """A permanent refusal: waiting does not help. `code` and `message` are the provider's."""
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ class WrongChain(ExtractError):
 
 
 class ChainReorganised(ExtractError):
-    """The chain moved while it was being read; `block_number` is where it was noticed."""
+    """The chain changed while it was being read; `block_number` is the block at which this was noticed."""
 
     def __init__(
         self,
@@ -166,7 +166,7 @@ class ChainReorganised(ExtractError):
 
 
 class FalseBlockTime(ExtractError):
-    """A block is dated before one that comes before it, or ahead of this machine's clock: a clock is wrong."""
+    """A block is dated before an earlier one, or ahead of this machine's clock: one of the clocks is wrong."""
 
 
 ProofFailure: TypeAlias = Literal["hash", "root", "missing", "form", "kind"]
@@ -174,7 +174,7 @@ ProofFailure: TypeAlias = Literal["hash", "root", "missing", "form", "kind"]
 
 `hash`: the header recomputes to another hash than the stored one. `root`: the receipts recompute to another root than
 the header's. `missing`: the node has no header or no receipts. `form`: they have fields or sizes that are not
-supported. `kind`: nothing of this kind can be recomputed, whatever the node answers.
+supported. `kind`: rows of this kind can never be recomputed.
 """
 
 
@@ -211,7 +211,7 @@ class PriceSourceError(ExtractError):
 
 
 class SourceUnreachable(PriceSourceError):
-    """No connection, a time-out, an answer cut off or not to be read as JSON, HTTP 5xx, or maintenance."""
+    """No connection, a time-out, an answer that is cut off or not JSON, HTTP 5xx, or maintenance."""
 
 
 class SourceRateLimited(PriceSourceError):
@@ -219,11 +219,11 @@ class SourceRateLimited(PriceSourceError):
 
 
 class SourceMalformed(PriceSourceError):
-    """An answer that is not of the form that it must have."""
+    """The answer does not have the expected form."""
 
 
 class SourceRefused(PriceSourceError):
-    """The source serves us not, or not like this; or its definition does not fit it."""
+    """The source refuses us or the request, or its definition does not fit it."""
 
 
 class MarketUnknown(SourceRefused):

@@ -1,4 +1,4 @@
-"""The families of networks that there are. The one module of the pipeline that names them; a new one is a line here."""
+"""All families of networks. Only this module of the pipeline names them; a new family is one line here."""
 
 from control.networks.definitions import Network
 from pipelines.extract.budget import Budget
@@ -9,7 +9,7 @@ FAMILIES: dict[str, Family] = {"evm": EvmFamily()}
 
 
 def family_of(network: Network) -> Family:
-    """The family of a network; definitions are checked against the known ones when they are loaded."""
+    """Return the family of a network; loading definitions checks that it is known."""
     return FAMILIES[network.family]
 
 

@@ -1,9 +1,9 @@
 """The protocol that each family of networks implements, in its folder under `pipelines/extract/`.
 
-Collecting and storing know families by this protocol alone. Blocks are numbered without gaps and linked by the hashes
-of their parents. Addresses and hashes are text in the form that the family's address codec stores. Amounts are decimal
-text in base units, 0 or more. Block times are UTC; columns of them naive, in microseconds. The network's own asset is
-the token `native`.
+Collecting and storing use families through this protocol only. Blocks are numbered without gaps and linked by the
+hashes of their parents. Addresses and hashes are text in the form that the family's address codec stores. Amounts are
+decimal text in base units, 0 or more. Block times are UTC; columns of them are naive, in microseconds. The network's
+own asset is the token `native`.
 
 Every method that calls the node raises `ExtractError`, in the kinds of `pipelines.extract.errors` alone:
 
@@ -36,21 +36,21 @@ from pipelines.tables.sources import TABLES
 from pipelines.tables.table import RowTable
 
 NATIVE = "native"
-"""The network's own asset, where a token is named."""
+"""The network's own asset, in place of a token's address."""
 
 PAST_BALANCES = "past_balances"
-"""Capability of a node: balances and supplies of any past block can be read."""
+"""Capability of a node: it can read balances and supplies of any past block."""
 
 TRACES = "traces"
-"""Capability of a node: movements of the network's own asset inside transactions can be read."""
+"""Capability of a node: it can read movements of the network's own asset inside transactions."""
 
 PROVABLE = "provable"
-"""Capability of a node: the hashes of its headers can be recomputed, so `Node.proven` is worth a call."""
+"""Capability of a node: its headers recompute to their hashes, so calling `Node.proven` is worthwhile."""
 
 PROVEN_BLOCKS = 100
 """Blocks that one call of `Node.proven` takes at most."""
 
-# What answers look like: columns of the raw tables that they go to.
+# Columns of answers: those of the raw tables that store them.
 HEADERS = TABLES["blocks"].schema_without("network", "batch_id", "is_tail")
 BALANCES = TABLES["balance_observations"].schema_without("network", "purpose", "batch_id", "visible_to")
 SUPPLIES = TABLES["supply_observations"].schema_without("network", "batch_id", "visible_to")
@@ -59,7 +59,7 @@ BALANCE_CHANGES = TABLES["balance_observations"].schema("holder_address", "block
 
 
 class Header(NamedTuple):
-    """A block's place in the chain; `time` is aware, UTC."""
+    """A block's position in the chain; `time` is aware, UTC."""
 
     number: int
     hash: str
@@ -79,12 +79,13 @@ class BalanceRange(NamedTuple):
 
 @dataclass(frozen=True)
 class Part:
-    """What a segment's addresses did in a part of its range.
+    """Rows of a segment's addresses in a part of its range.
 
     Attributes:
-        covered: consecutive parts follow one another without a gap.
-        rows: by raw table; each table of the segment's kind is there, with its columns also where it has no rows.
-        unread: why movements inside transactions are missing; readings of balances show their sums then.
+        covered: blocks of the part; consecutive parts adjoin without a gap.
+        rows: by raw table; contains each table of the segment's kind, with its columns even if it has no rows.
+        unread: errors because of which movements inside transactions are missing; balance readings then show their
+            sums.
     """
 
     covered: BlockRange
@@ -98,34 +99,34 @@ class Node(Protocol):
     network: Network
 
     header_call: str
-    """What errors about headers name as the call."""
+    """Name of the call in errors about headers."""
 
     oldest_genesis: datetime
-    """No chain of the family is older."""
+    """Time before which no chain of the family began."""
 
     @property
     def provider(self) -> str:
-        """Whom it asks, for the record; without keys."""
+        """Name of the provider for records, without keys."""
 
     @property
     def meter(self) -> Meter:
-        """Counts what it asks."""
+        """Meter of the node's requests and answers."""
 
     def other(self) -> "Node":
-        """Open a node that asks somebody else than `provider`, where several are configured; the caller closes it."""
+        """Open a node that uses another provider than `provider`, where one is configured; the caller closes it."""
 
     def probe(self) -> frozenset[str]:
-        """Ask what the node can do, before anything but its head; from then on another chain is refused.
+        """Find the node's capabilities, before any call except `head`; from then on another chain is refused.
 
         Returns:
-            Capabilities: those of this module, and others that only the family itself understands.
+            Capabilities: those of this module, and others that only the family itself uses.
         """
 
     def head(self) -> Header:
-        """The newest block that the node knows."""
+        """Return the newest block that the node knows."""
 
     def final_number(self, head: Header) -> int:
-        """Number of the newest final block, none after the head; -1 where none is final."""
+        """Return the number of the newest final block, at most the head's; -1 where none is final."""
 
     def headers(self, numbers: Sequence[int]) -> pl.DataFrame:
         """Read headers by number.
@@ -138,17 +139,17 @@ class Node(Protocol):
         """
 
     def block_at(self, instant: datetime, head: Header) -> int | None:
-        """Number of the first block whose time is at or after an aware instant; None when the head is before it."""
+        """Return the number of the first block at or after an aware instant; None if the head is before it."""
 
     def collect(self, segment: Segment, final_number: int) -> Iterator[Part]:
-        """Read what the segment's addresses did, in parts of a bounded size and in block order.
+        """Read the rows of the segment's addresses, in parts of a bounded size and in block order.
 
         Args:
-            final_number: newest final block; that nothing happened in a later one needs more than an empty answer.
+            final_number: newest final block; for a later one, an empty answer is not enough to prove that it is empty.
 
         Yields:
-            Parts that are together exactly the segment's range, also where nothing happened. What came before a failure
-            is given out before it.
+            Parts that are together exactly the segment's range, including blocks without rows. Parts before a failure
+            are yielded before it raises.
 
         Raises:
             RangeRefused: a single block is refused.
@@ -173,14 +174,14 @@ class Node(Protocol):
         """
 
     def keeps_state(self, block_number: int, head: Header) -> bool:
-        """Whether it is worth asking for a balance at the end of that block."""
+        """Return whether the node may have the state at the end of that block."""
 
     def balances(self, pairs: Sequence[tuple[str, str]], block_number: int, block_hash: str) -> pl.DataFrame:
         """Read balances of (token, holder) at the end of a block.
 
         Returns:
-            BALANCES; one row per pair, in their order. 0 where there is no token at that block, null where it tells
-            none.
+            BALANCES; one row per pair, in their order. 0 where there is no token at that block, null where the token
+            does not return a balance.
         """
 
     def supplies(self, tokens: Sequence[str], block_number: int, block_hash: str) -> pl.DataFrame:
@@ -191,38 +192,38 @@ class Node(Protocol):
         """
 
     def balance_changes(self, ranges: Sequence[BalanceRange], most_reads: int) -> pl.DataFrame:
-        """Find the blocks between two readings at which native balances changed; asked only with PAST_BALANCES.
+        """Find the blocks between two readings at which native balances changed; requires PAST_BALANCES.
 
         Returns:
-            BALANCE_CHANGES: readings besides those given, such that neighbouring ones that differ are one block apart,
-            unless `most_reads` were used up. They are of the chain as it is now: that it did not move is for the caller
-            to check.
+            BALANCE_CHANGES: readings in addition to those given. Neighbouring readings that differ are one block apart,
+            unless `most_reads` were used up. They are of the current chain; the caller must check that it did not
+            change meanwhile.
         """
 
     def creation(self, token: str, head_number: int) -> int | None:
-        """Number of the first block at whose end the token was there; None where it is not at the head.
+        """Return the number of the first block after which the token existed; None if it is not there at the head.
 
         Raises:
-            StateUnavailable: the node cannot tell.
+            StateUnavailable: the node lacks the past states.
         """
 
     def likely_holders(self, token: str, created: int | None, block_number: int) -> list[str]:
-        """Who may hold a token although no movement named them: itself, its owner, and who created it.
+        """Return likely holders of a token that no movement names: the token itself, its owner, and its creator.
 
         Args:
-            token: that is there at the block.
-            created: first block at whose end it was there; None where nobody knows.
-            block_number: at whose end it is asked for its owner.
+            token: address that exists at the block.
+            created: first block after which it existed; None if unknown.
+            block_number: block after which the owner is read.
 
         Returns:
             Distinct addresses; those that cannot be found are missing.
         """
 
     def senders(self, transactions: Sequence[str]) -> list[str | None]:
-        """Who sent each of the transactions, by their hashes; None where the node has not got it (any more)."""
+        """Return the sender of each transaction, given by hash; None where the node does not have it (any more)."""
 
     def metadata(self, tokens: Sequence[str], block_number: int) -> pl.DataFrame:
-        """Read what tokens say of themselves; a token that tells nothing, or is none, is described as such.
+        """Read the tokens' own metadata; the rows say if a token returns none or is no token.
 
         Returns:
             METADATA; one row per token, in their order. contract_status is Fungible, NotFungible, NoContract or
@@ -230,18 +231,18 @@ class Node(Protocol):
         """
 
     def cost_of_full(self, blocks: int) -> str:
-        """What collecting so many blocks of a wallet's native movements asks of the node: one clause for people."""
+        """Describe, in one clause for people, the requests for a wallet's native movements in that many blocks."""
 
     def close(self) -> None:
         """Close the kept connections."""
 
 
 class Family(Protocol):
-    """What is the same for every network of a family."""
+    """Properties that all networks of a family share."""
 
     @property
     def tables(self) -> Sequence[RowTable]:
-        """Where its rows go; the first one has most of them."""
+        """Raw tables of the family's rows; the first one has most of them."""
 
     def open(
         self,
@@ -251,7 +252,7 @@ class Family(Protocol):
         max_attempts: int = ...,
         budget: Budget | None = ...,
     ) -> Node:
-        """Open a network's node; the caller closes it. Asks nothing yet.
+        """Open a network's node without sending a request; the caller closes it.
 
         Args:
             timeout: seconds to connect, and to wait for the next bytes.

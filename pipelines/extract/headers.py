@@ -1,4 +1,4 @@
-"""Headers of any family: whether they follow one another, and whether their times can be."""
+"""Checks of headers of any family: their links and their times."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
@@ -10,14 +10,14 @@ from pipelines.extract.errors import ChainReorganised, FalseBlockTime
 from pipelines.extract.family import HEADERS, Header
 
 MOST_AHEAD = timedelta(seconds=60)
-"""How far a block's time may be ahead of this machine's clock."""
+"""Limit by which a block's time may be ahead of this machine's clock."""
 
 
 def check_clock(network: str, call: str, header: Header) -> None:
     """Check a header's time against this machine's clock.
 
     Raises:
-        FalseBlockTime: it is ahead.
+        FalseBlockTime: the header is ahead.
     """
     now = utc_now()
     if header.time > now + MOST_AHEAD:
@@ -34,7 +34,7 @@ def check_links(network: str, call: str, headers: Iterable[Header]) -> None:
 
     Raises:
         ChainReorganised: of two neighbours, the second does not name the first as its parent.
-        FalseBlockTime: one is dated before one that comes before it.
+        FalseBlockTime: a header is dated before an earlier one.
     """
     earlier: Header | None = None
     for header in headers:
@@ -48,7 +48,7 @@ def check_links(network: str, call: str, headers: Iterable[Header]) -> None:
 
 
 def dated_before(number: int, time: datetime, earlier_number: int, earlier_time: datetime) -> str:
-    """What is wrong with a block that is dated before one that comes before it."""
+    """Return the error text for a block that is dated before an earlier one."""
     return (
         f"block {number} is dated {time:%Y-%m-%d %H:%M:%S}, before block {earlier_number} of "
         f"{earlier_time:%Y-%m-%d %H:%M:%S} (UTC): one of the two times is false"
@@ -56,12 +56,12 @@ def dated_before(number: int, time: datetime, earlier_number: int, earlier_time:
 
 
 def header_frame(headers: Iterable[Header]) -> pl.DataFrame:
-    """Headers as rows of HEADERS."""
+    """Return headers as rows of HEADERS."""
     rows = [header._replace(time=header.time.replace(tzinfo=None)) for header in headers]
     return pl.DataFrame(rows, schema=HEADERS, orient="row")
 
 
 def header_of(row: tuple[int, str, str, datetime]) -> Header:
-    """The header in a row of HEADERS."""
+    """Return the header in a row of HEADERS."""
     number, hash_, parent_hash, time = row
     return Header(number, hash_, parent_hash, time.replace(tzinfo=UTC))

@@ -1,4 +1,4 @@
-"""Counting what a provider is asked, where it is sent. What it is counted for is said by who asks."""
+"""Meter of the requests to a provider. Its callers assign the usage to a purpose."""
 
 import threading
 
@@ -6,7 +6,7 @@ from pipelines.rows import RpcUsage
 
 
 class Meter:
-    """Counts requests as they are sent and the bytes of answers as they come; thread-safe."""
+    """Counts requests when they are sent and bytes of answers when they arrive; thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -14,17 +14,17 @@ class Meter:
         self._answer_bytes = 0
 
     def sent(self, requests: int) -> None:
-        """Count requests that go out now, whatever becomes of them."""
+        """Count requests that are sent now, including those that will fail."""
         with self._lock:
             self._requests += requests
 
     def received(self, answer_bytes: int) -> None:
-        """Count an answer, decompressed."""
+        """Count an answer, in decompressed bytes."""
         with self._lock:
             self._answer_bytes += answer_bytes
 
     def take(self) -> RpcUsage:
-        """What was counted since this was asked last."""
+        """Return the usage since the last call."""
         with self._lock:
             spent = RpcUsage(self._requests, self._answer_bytes)
             self._requests = self._answer_bytes = 0

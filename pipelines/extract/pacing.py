@@ -1,4 +1,4 @@
-"""Pace and repetition of the requests to a provider. Sends nothing itself."""
+"""Pace and retries of the requests to a provider. Sends nothing itself."""
 
 import random
 import threading
@@ -23,15 +23,15 @@ _LONGEST_INTERVAL_SECONDS = 1.0
 
 
 def backoff_seconds(attempt: int) -> float:
-    """Seconds to wait after the attempt with that number (from 1): exponential, with full jitter."""
+    """Return the seconds to wait after attempt number `attempt` (from 1): exponential, with full jitter."""
     return random.uniform(0, min(_LONGEST_BACKOFF_SECONDS, _BASE_SECONDS * 2**attempt))  # nosec B311 # no secret
 
 
 class Pacer:
-    """Spaces the requests of all threads to one provider, wider once the provider complains.
+    """Spaces the requests of all threads to one provider, and widens the space when the provider complains.
 
     Args:
-        least_interval: seconds between two requests in any case; 0: unlimited until the first complaint.
+        least_interval: smallest number of seconds between two requests; 0: unlimited until the first complaint.
     """
 
     def __init__(self, sleep: Callable[[float], None], clock: Callable[[], float], least_interval: float = 0.0) -> None:
@@ -51,14 +51,14 @@ class Pacer:
         deadline: float,
         retry_timeouts: bool = True,
     ) -> T:
-        """Return the result of a request that is repeated where waiting may help.
+        """Return the result of a request; retry it where waiting may help.
 
-        No connection, an answer cut off and HTTP 5xx are repeated after an exponential back-off with full jitter. If
-        the provider wants fewer requests, all threads wait, for as long as it says.
+        A failed connection, an answer cut off and HTTP 5xx are retried after an exponential back-off with full jitter.
+        If the provider wants fewer requests, all threads wait for as long as it says.
 
         Args:
             attempt: sends the request once.
-            too_long: returns the error that says that the provider wants a longer pause than the deadline allows.
+            too_long: returns the error for a pause that would pass the deadline.
             most_attempts: at least 1.
             deadline: no request begins after it.
             retry_timeouts: whether to repeat after a time-out.
@@ -99,17 +99,17 @@ class Pacer:
         return True
 
     def slow_down(self, seconds: float) -> None:
-        """Let nobody send for that many seconds, and space requests wider from then on."""
+        """Stop all threads from sending for that many seconds, and space requests wider from then on."""
         with self._lock:
             now = self._clock()
-            # Requests that were under way together complain together: that is one complaint.
+            # Complaints about concurrent requests count as one.
             if self._next_start <= now + self._interval:
                 wider = min(max(2 * self._interval, _FIRST_INTERVAL_SECONDS), _LONGEST_INTERVAL_SECONDS)
                 self._interval = max(wider, self._least_interval)
             self._next_start = max(self._next_start, now + seconds)
 
     def succeeded(self) -> None:
-        """Space requests a little closer again."""
+        """Space requests a little closer again after a success."""
         if self._interval > self._least_interval:
             with self._lock:
                 closer = self._interval * 0.95 if self._interval > _FIRST_INTERVAL_SECONDS / 10 else 0.0

@@ -1,4 +1,4 @@
-"""Calls made ahead of their use, a bounded number of them, with results in order."""
+"""Concurrent calls ahead of their use, a bounded number of them, with results in order."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -12,8 +12,8 @@ Result = TypeVar("Result")
 def map_in_order(function: Callable[[Item], Result], items: Iterable[Item], in_flight: int) -> Iterator[Result]:
     """Apply the function to the items in threads and yield the results in the items' order.
 
-    At most `in_flight` results exist that were not yielded yet. The first error ends it; what has not begun by then
-    never does.
+    At most `in_flight` results wait to be yielded. The first error ends the iteration; calls that have not begun are
+    cancelled.
     """
     waiting: deque[Future[Result]] = deque()
     with ThreadPoolExecutor(in_flight) as pool:

@@ -1,4 +1,4 @@
-"""One HTTP request: sends it, reads a bounded answer by a deadline. Asking again, and meaning, go elsewhere.
+"""One HTTP request with a bounded answer and a deadline. Callers retry and interpret.
 
 URLs may hold keys: they leave this module only towards the provider, and no error names any part of one.
 """
@@ -27,7 +27,7 @@ _LEAST_SECONDS = 0.001
 
 
 class TransportFault(Exception):
-    """The exchange broke off; `timed_out` where it did because the provider was slow."""
+    """The exchange broke off; `timed_out` if the provider was too slow."""
 
     def __init__(self, reason: str, *, timed_out: bool = False) -> None:
         super().__init__(reason)
@@ -36,12 +36,12 @@ class TransportFault(Exception):
 
 
 class AnswerTooLarge(Exception):
-    """The answer is larger than the caller takes; it was not read to its end."""
+    """The answer is larger than the caller's limit; the rest was not read."""
 
 
 @dataclass(frozen=True)
 class Reply:
-    """An HTTP answer, read to its end."""
+    """A complete HTTP answer."""
 
     status: int
     body: bytearray
@@ -262,13 +262,13 @@ class Transport:
 
 
 def _is_timeout(error: Exception) -> bool:
-    """Tell whether a socket waited for too long; while it sends, urllib3 wraps its error in a ProtocolError."""
+    """Return whether a socket waited for too long; while it sends, urllib3 wraps its error in a ProtocolError."""
     cause = error.args[-1] if isinstance(error, urllib3.exceptions.ProtocolError) else error
     return isinstance(cause, urllib3.exceptions.ReadTimeoutError | TimeoutError)
 
 
 def _retry_after(header: str | None) -> float | None:
-    """Seconds to wait, from either form of the header, within bounds; None where it is absent or unreadable."""
+    """Return the seconds to wait, from either form of the header, within bounds; None if absent or unreadable."""
     if header is None:
         return None
     try:

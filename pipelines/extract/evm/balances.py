@@ -1,4 +1,4 @@
-"""Balances and supplies as the chain itself states them, at the end of one block."""
+"""Balances and supplies read from contract state at the end of one block."""
 
 from collections.abc import Sequence
 
@@ -28,7 +28,7 @@ def read_balances(
 
     Returns:
         BALANCES; one row per pair, in their order. 0 where there is no contract at that block, null where the token
-        reverts or answers no single word.
+        reverts or does not return exactly one word.
 
     Raises:
         StateUnavailable: the node has no state of that block.
@@ -78,9 +78,9 @@ def read_supplies(
 def _read_amounts(
     client: RpcClient, tokens: Sequence[str], reads: Sequence[Read], block: BlockPoint, multicall: str | None
 ) -> list[str | None]:
-    """The number that each token answers to its read, as decimal text."""
+    """Return the number that each token returns for its read, as decimal text."""
     outputs = read_state(client, reads, block, multicall)
-    # Where there is no code, any call succeeds and answers nothing: nobody can hold anything there.
+    # A call to an address without code succeeds and returns nothing: the balance or supply there is 0.
     silent = sorted({token for token, output in zip(tokens, outputs, strict=True) if output == _NOTHING})
     codes = read_state(client, [Read(CODE, token) for token in silent], block, None)
     absent = {token for token, code in zip(silent, codes, strict=True) if code == _NOTHING}

@@ -1,6 +1,6 @@
 """Headers, the finality boundary, blocks by time, and the transactions of wallets.
 
-Token transfers are in logs.py, what moves inside transactions is in traces.py.
+Token transfers are in logs.py, value that moves inside transactions is in traces.py.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -23,15 +23,15 @@ _HEADERS_PER_REQUEST = 100
 # A full block of a busy network has some hundred kilobytes.
 _FULL_BLOCKS_PER_REQUEST = 10
 _RECEIPTS_PER_REQUEST = 100
-# Transactions whose sender pays nothing: deposits to Arbitrum, its redemptions of retryable tickets (prepaid by whoever
-# redeems) and its internal ones; deposits to OP-stack chains, whatever gas their receipt names; Polygon's state sync.
+# Transactions whose sender pays nothing: deposits to Arbitrum, its (prepaid) redemptions of retryable tickets and its
+# internal ones; deposits to OP-stack chains, regardless of the gas in their receipts; Polygon's state sync.
 # Sources: https://docs.arbitrum.io/build-decentralized-apps/arbitrum-vs-ethereum/rpc-methods, arbos/tx_processor.go of
 # https://github.com/OffchainLabs/nitro, https://specs.optimism.io/protocol/deposits.html
 _FREE_TYPES = frozenset({0x64, 0x68, 0x6A, 0x7E, 0x7F})
-# Arbitrum's submission of a retryable ticket: it pays a submission fee too, which no receipt tells.
+# Arbitrum's submission of a retryable ticket also pays a submission fee, which no receipt contains.
 _RETRYABLE_SUBMISSION = 0x69
 _BLOB_TRANSACTION = 0x03
-# The year 9999 ends here: what datetime can hold.
+# The end of the year 9999: the last time that datetime can hold.
 _LATEST_TIMESTAMP = 253_402_300_799
 
 TRANSACTION_SCHEMA = TABLES["transactions"].schema_without("network", "batch_id")
@@ -79,7 +79,7 @@ class _ReceiptAnswer(msgspec.Struct, rename="camel"):
 
 
 def read_head(client: RpcClient) -> Header:
-    """The newest block that the node knows."""
+    """Return the newest block that the node knows."""
     answer = client.call(HEADER_CALL, ["latest", False], _HeaderAnswer | None, max_response_bytes=SMALL_ANSWER)
     if answer is None:
         raise MalformedAnswer(client.network, HEADER_CALL, detail="the node has no newest block")
@@ -87,7 +87,7 @@ def read_head(client: RpcClient) -> Header:
 
 
 def read_final_number(client: RpcClient, head: Header, finality_depth: int) -> int:
-    """Number of the newest final block: the node's own, else the head less the depth; -1 when none is final.
+    """Return the number of the newest final block: the node's own, else head minus depth; -1 when none is final.
 
     Args:
         head: newest block in use; nothing after it is final.
@@ -109,7 +109,7 @@ def read_headers(client: RpcClient, numbers: Sequence[int]) -> pl.DataFrame:
         HEADERS; one row per distinct number, ascending.
 
     Raises:
-        MalformedAnswer: a block is missing or another one was answered; names it.
+        MalformedAnswer: a block is missing, or the node returned another one; names it.
         ChainReorganised: of two neighbours, the second does not name the first as its parent.
     """
     ordered = sorted(set(numbers))
@@ -142,9 +142,9 @@ def read_transaction_hashes(client: RpcClient, numbers: Sequence[int]) -> list[t
 
 
 def find_first_block_at_or_after(client: RpcClient, instant: datetime, head: Header, low: int = 0) -> int | None:
-    """Number of the first block whose time is at or after the instant; None when the head is before it.
+    """Return the number of the first block whose time is at or after the instant; None if the head is before it.
 
-    Goes back from the head in doubling steps, then halves: few calls where the instant is recent.
+    Search back from the head in doubling steps, then bisect: a recent instant takes few calls.
 
     Args:
         instant: aware.
@@ -183,12 +183,12 @@ def read_wallet_transactions(
 
     Yields:
         Columns of raw.transactions without network and batch_id, in block order, never empty; amounts as decimal
-        text in base units. `fee_raw` is null where the receipt does not tell the whole fee, `is_success` where it
+        text in base units. `fee_raw` is null where the receipt does not contain the whole fee, `is_success` where it
         has no status (before Byzantium). Memory is bounded by the blocks in flight.
 
     Raises:
         ChainReorganised: receipt and block, or neighbouring blocks, disagree.
-        MalformedAnswer: a block or receipt is missing or not the one asked for.
+        MalformedAnswer: a block or receipt is missing, or is another one than requested.
     """
     if not wallets:
         return
@@ -275,9 +275,9 @@ def _row(
 
 
 def _fee(extra_data: str, transaction: _TransactionAnswer, receipt: _ReceiptAnswer) -> int | None:
-    """What the sender paid beyond the value, in base units; None where block and receipt do not tell all of it.
+    """Return the fee that the sender paid, in base units; None if block and receipt do not contain all of it.
 
-    Arbitrum's used gas includes what it charges for data; OP-stack chains name that beside it, as `l1Fee`.
+    Arbitrum includes its charge for data in the used gas; OP-stack chains report it separately as `l1Fee`.
     """
     kind = _number(transaction.type)
     if kind in _FREE_TYPES:
@@ -299,7 +299,7 @@ def _blob_fee(receipt: _ReceiptAnswer) -> int | None:
 
 
 def _operator_fee(extra_data: str, receipt: _ReceiptAnswer) -> int | None:
-    """What an OP-stack chain charges for its operator, by the formula of the block's fork.
+    """Return the operator fee of an OP-stack chain, by the formula of the block's fork.
 
     Sources: https://specs.optimism.io/protocol/isthmus/exec-engine.html#operator-fee and
     https://specs.optimism.io/protocol/jovian/exec-engine.html#operator-fee
@@ -319,9 +319,9 @@ def _operator_fee(extra_data: str, receipt: _ReceiptAnswer) -> int | None:
 
 
 def _is_jovian(extra_data: str, receipt: _ReceiptAnswer) -> bool | None:
-    """Whether an OP-stack block is of Jovian or of Isthmus, None when of neither, by what it says of itself.
+    """Return True for an OP-stack block of Jovian, False for one of Isthmus, None for neither.
 
-    The first byte of its extra data is a version; Jovian's receipts have a field of their own besides.
+    The first byte of the extra data is a version. Receipts of Jovian also have a field of their own.
     """
     version, has_footprint = extra_data[:4].lower(), receipt.da_footprint_gas_scalar is not None
     if version == "0x01" or (version == "0x" and has_footprint):

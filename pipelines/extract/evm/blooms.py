@@ -1,7 +1,7 @@
-"""Whether a block may hold transfers, by the bloom filter in its header: a check on empty answers about the tail.
+"""Check of empty answers near the head: the bloom filter of a block's header shows whether it may hold transfers.
 
-Behind one URL there are often several nodes. One that lags behind answers a range beyond its head with no logs, and
-without an error; the header, from another one, tells that there should be some.
+One URL often leads to several nodes. A node that lags behind answers a range beyond its head with no logs and without
+an error. A header from another node then shows that there should be some.
 """
 
 import functools
@@ -26,7 +26,7 @@ class _Bloomed(msgspec.Struct, rename="camel"):
 
 
 def may_contain_transfers(bloom: str, filters: Iterable[TransferFilter]) -> bool:
-    """Whether a block with that bloom filter (0x text) may hold a transfer that matches one of the filters.
+    """Return whether a block with that bloom filter (0x text) may hold a transfer that matches one of the filters.
 
     False is certain. True is not: in a full block of a busy network, every 20th address seems to be there.
 
@@ -49,7 +49,7 @@ def _padded(addresses: Iterable[str] | None) -> list[str] | None:
 
 @functools.lru_cache(maxsize=65_536)
 def _mask(item: str) -> int:
-    """The three bits that an address or a topic sets."""
+    """Return the three bits that an address or a topic sets."""
     digest = keccak(bytes.fromhex(item[2:]))
     mask = 0
     for at in (0, 2, 4):
@@ -60,22 +60,22 @@ def _mask(item: str) -> int:
 def confirm_empty_blocks(
     client: RpcClient, filters: Sequence[TransferFilter], from_block: int, to_block: int, rows: pl.DataFrame
 ) -> pl.DataFrame:
-    """Ask once more about blocks in which nothing was found that may hold something, by hash this time.
+    """Request again, by hash, blocks without rows that may hold transfers by their bloom filters.
 
-    For the unfinalised tail, where nodes behind one URL differ: one header for each block, and one request more for
-    each part of a filter of which a block seems to hold a match.
+    Use it for the unfinalised tail, where the nodes behind one URL differ. It reads one header per block, and makes one
+    more request for each part of a filter that a block seems to match.
 
     Args:
-        filters: those that the rows were fetched with.
+        filters: the filters with which the rows were fetched.
         from_block, to_block: both included; few blocks.
-        rows: what `fetch_transfers` found in them.
+        rows: result of `fetch_transfers` for these blocks.
 
     Returns:
         The rows that were missing, like those of `fetch_transfers`; empty where the first answers were right.
 
     Raises:
-        StateUnavailable: the node does not know a block of its chain by its hash: it is behind, and nothing is known.
-        ChainReorganised: a block is another one by now.
+        StateUnavailable: the node lags behind: it does not know the hash of a block of its chain.
+        ChainReorganised: the chain now has another block at that number.
         MalformedAnswer: a header is missing, or a log is not of its block.
     """
     numbers = range(from_block, to_block + 1)

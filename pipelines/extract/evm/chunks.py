@@ -1,4 +1,4 @@
-"""How wide a block range to ask for next. Pure: no calls here, only what their answers taught."""
+"""Width of the next block range to request, adapted to the answers so far. Pure: no calls here."""
 
 from bisect import insort
 
@@ -15,9 +15,9 @@ BlockRange = tuple[int, int]
 class RangePlanner:
     """Cuts a range of blocks into pieces that a provider answers; every block is in exactly one accepted piece.
 
-    It starts small, grows on success towards answers of a good size, and halves on refusal. What was refused goes
-    back and is cut anew. The narrowest refused span is remembered, and approached by halves of the distance; after a
-    long run of successes it is doubted, since limits on results depend on how dense the blocks are.
+    The span starts small, grows on success towards answers of a good size, and halves on refusal. A refused piece is
+    cut again. The narrowest refused span is a ceiling, which the span approaches by half the distance each time. After
+    a long run of successes the ceiling is lifted, since limits on results depend on how dense the blocks are.
 
     Args:
         from_block, to_block: the range, both included.
@@ -34,11 +34,11 @@ class RangePlanner:
 
     @property
     def next_block(self) -> int | None:
-        """First block of the piece that `take` would give; None when nothing is left to ask for."""
+        """First block of the piece that `take` would return; None when no piece is left."""
         return self._pending[0][0] if self._pending else None
 
     def take(self) -> BlockRange:
-        """The earliest piece not asked for yet, cut to the present span."""
+        """Return the earliest pending piece, cut to the current span."""
         first, last = self._pending.pop(0)
         end = min(first + self._span - 1, last)
         if end < last:
@@ -53,13 +53,13 @@ class RangePlanner:
             self._ceiling = self._widest
             self._patience *= 2
             self._successes = 0
-        # A piece narrower than the present span (the end of a range, or asked for earlier) says nothing about it,
+        # A piece narrower than the current span (the end of a range, or one taken earlier) says nothing about the span,
         # unless it was too full.
         if size < self._span and logs <= _TARGET_LOGS:
             return
         wanted = min(size * _TARGET_LOGS // max(logs, 1), size * _GROWTH)
         if self._ceiling < self._widest:
-            # Between a span that works and one that does not: halfway, until what could be gained is little.
+            # Go halfway from the span that works to the one that was refused, until the gain becomes small.
             gap = self._ceiling - size
             wanted = min(wanted, size + (gap + 1) // 2 if gap > size // 8 else size)
         self._span = max(1, min(wanted, self._ceiling))

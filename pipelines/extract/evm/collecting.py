@@ -1,7 +1,7 @@
-"""A segment's rows, part by part: transfer events of tokens and wallets, transactions and traces of native value.
+"""Rows of a segment, part by part: transfer events of tokens and wallets, transactions and traces of native value.
 
-Empty answers for blocks that are not final are checked against the blocks' blooms, because a node that lags behind the
-one that gave the head answers nothing for them, without an error.
+Empty answers for blocks that are not final are checked against the blocks' bloom filters. A node that lags behind the
+one that returned the head answers nothing for them, without an error.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -20,16 +20,17 @@ from pipelines.rows import Segment
 from pipelines.tables.evm import INTERNAL_TRANSFERS, TOKEN_TRANSFERS, TRANSACTIONS
 
 # One part holds at most about this many transfers: 40,000 rows are some 24 MB decoded. Each write costs some 15 ms of
-# processor time, whatever its size: 25,000 rows cost a tenth to a quarter more in all, and 15 MiB less at the peak.
+# processor time, regardless of its size. 25,000 rows would cost a tenth to a quarter more in all, and save 15 MiB at
+# the peak.
 ROWS_PER_PART = 40_000
-# ... and about this many blocks, so that a long range with few rows is not read in vain when its end fails.
+# ... and about this many blocks, so that a failure at the end of a long range with few rows does not waste all of it.
 _BLOCKS_PER_PART = 10_000
 # ... and about this much time, so that answers of a slow node are stored before its budget of the cycle is used up.
 _SECONDS_PER_PART = 15.0
-# Headers with their blooms that are looked at together: a tail may be long.
+# Bloom filters checked together: a tail may be long.
 _BLOOMS_PER_CHECK = 1_000
-# Where whole blocks with their transactions are read: some 100 kB each on a busy network. A part of a slow node is
-# read within the cycle's budget, and stays.
+# For whole blocks with their transactions: some 100 kB each on a busy network. Even a slow node answers such a part
+# within the cycle's budget, so that it is stored.
 _FULL_BLOCKS_PER_PART = 100
 
 
@@ -50,7 +51,7 @@ def collect_transfers(
 
 
 def _transfer_filters(segment: Segment) -> list[TransferFilter]:
-    """Which transfers a segment of tokens or wallets is about: those that match at least one filter."""
+    """Return the filters of a segment of tokens or wallets: its transfers match at least one of them."""
     addresses = frozenset(segment.addresses)
     if segment.kind == "wallet":
         return [TransferFilter(senders=addresses), TransferFilter(recipients=addresses)]
@@ -58,7 +59,7 @@ def _transfer_filters(segment: Segment) -> list[TransferFilter]:
 
 
 def _gathered(answers: Iterable[Transfers], clock: Callable[[], float]) -> Iterator[tuple[BlockRange, pl.DataFrame]]:
-    """Join consecutive answers into parts of a bounded size; what came before a failure is given out before it."""
+    """Join consecutive answers into parts of a bounded size; yield the answers before a failure, then raise it."""
     frames: list[pl.DataFrame] = []
     first, last, rows, began = 0, 0, 0, clock()
     try:
@@ -80,7 +81,7 @@ def _gathered(answers: Iterable[Transfers], clock: Callable[[], float]) -> Itera
 
 
 def collect_native(client: RpcClient, segment: Segment, trace_method: TraceMethod | None) -> Iterator[Part]:
-    """Read the transactions of wallets and, where the node traces, what calls moved, as `Node.collect`."""
+    """Read the transactions of wallets and, where the node traces, value moved by calls, as `Node.collect`."""
     wallets = frozenset(segment.addresses)
     for first in range(segment.covered.first, segment.covered.last + 1, _FULL_BLOCKS_PER_PART):
         covered = BlockRange(first, min(first + _FULL_BLOCKS_PER_PART - 1, segment.covered.last))

@@ -19,7 +19,7 @@ class Endpoint:
     """One URL with its connections and its pace; thread-safe.
 
     Args:
-        url: http or https, with whatever keys the provider wants in it.
+        url: http or https, including any keys of the provider.
         name: its name in errors.
         timeout: seconds to connect, and to wait for the next bytes.
         connections: kept alive at most.
@@ -55,7 +55,7 @@ class Endpoint:
         self.is_chain_checked = False
 
     def redact(self, text: str) -> str:
-        """The text without any part of the URL that may be a key, and without control characters: for the log."""
+        """Return the text for the log: without parts of the URL that may be keys, and without control characters."""
         for secret in self._secrets:
             text = text.replace(secret, "***")
         return "".join(character if character.isprintable() else " " for character in text)
@@ -79,17 +79,17 @@ class Endpoint:
 
 
 def other_urls(urls: Iterable[str], provider: str) -> list[str]:
-    """The URLs that lead to somebody else than the provider: whom to ask for a second opinion, in their order.
+    """Return the URLs that do not lead to the provider, in their order: they can give a second opinion.
 
     Args:
-        provider: as `RpcClient.provider` names it. The same host and port under another key is no other provider.
+        provider: as `RpcClient.provider` names it. The same host and port with another key is the same provider.
     """
     return [url for url in urls if _parse(url)[1] != provider]
 
 
 def _parse(url: str) -> tuple[SplitResult, str]:
-    """The parts of a URL, and its host, with the port where it names one."""
-    # Without the URL in the messages, and with causes cut: both would show the key.
+    """Return the parts of a URL, and its host, with the port where it names one."""
+    # Messages omit the URL, and causes are cut: both would show the key.
     try:
         parts = urlsplit(url)
         port = parts.port

@@ -1,4 +1,4 @@
-"""The EVM networks behind the pipeline's protocol of families: which module answers which question."""
+"""The EVM networks behind the pipeline's protocol of families: delegates each method to its module."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -32,7 +32,7 @@ from pipelines.extract.metering import Meter
 from pipelines.rows import Segment
 from pipelines.tables.evm import TABLES, TOKEN_TRANSFERS
 
-# A node without archive keeps the state of about so many blocks, and that of the genesis block.
+# A node without archive keeps the state of about this many blocks, and that of the genesis block.
 _KEPT_STATES = 128
 
 

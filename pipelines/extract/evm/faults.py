@@ -1,4 +1,4 @@
-"""What a provider's error means. Pure: words and numbers in, a kind out; nothing is sent or retried here.
+"""Classification of providers' errors. Pure: words and numbers in, a kind out; nothing is sent or retried here.
 
 The messages are those of the providers' documentation and issue trackers; tests/unit/extract holds them as a table.
 """
@@ -14,7 +14,7 @@ from pipelines.extract.errors import CallRefused
 
 
 class FaultKind(enum.Enum):
-    """What to do about an error: wait, ask for less, give up, or look elsewhere."""
+    """Kind of an error; it decides whether to wait, narrow the request, give up, or use another source."""
 
     RATE_LIMITED = "wants fewer requests"
     RANGE_REFUSED = "wants a narrower block range"
@@ -25,7 +25,7 @@ class FaultKind(enum.Enum):
 
 @dataclass(frozen=True)
 class Fault:
-    """An error of a provider, understood."""
+    """A classified error of a provider."""
 
     kind: FaultKind
     code: int | None
@@ -99,14 +99,14 @@ def classify(method: str, status: int, code: int | None, message: str, data: byt
     def fault(kind: FaultKind, suggested: tuple[int, int] | None = None) -> Fault:
         return Fault(kind, code, message, suggested)
 
-    # A contract chooses its own revert reason: it may say anything that a provider says.
+    # A contract chooses its own revert reason, so it can imitate any message of a provider.
     if code is not None and method == "eth_call" and _is_revert(code, message):
         return fault(FaultKind.REFUSED)
     if status == 429 or code == 429 or code == _QUICKNODE_REQUESTS or _RATE.search(message):
         return fault(FaultKind.RATE_LIMITED)
     if method == "eth_getLogs":
         if _BEYOND_HEAD.search(message):
-            # Behind one address there are several nodes, and this one has not seen the head that another one named.
+            # One address may lead to several nodes: this one has not reached the head that another one returned.
             return fault(FaultKind.TRANSIENT)
         suggested = _suggestion(message, data)
         if suggested or status == 413 or code == _QUICKNODE_RANGE or _RANGE.search(message):
@@ -136,10 +136,10 @@ def _suggestion(message: str, data: bytes) -> tuple[int, int] | None:
 
 
 def is_revert(error: CallRefused) -> bool:
-    """Whether the contract, and not the node, refused: that is knowledge about the contract."""
+    """Return whether the contract refused, and not the node: this is a fact about the contract."""
     return _is_revert(error.code, error.message)
 
 
 def _is_revert(code: int | None, message: str) -> bool:
-    """Whether a JSON-RPC error says that the called contract failed, in the words of any client."""
+    """Return whether a JSON-RPC error says that the called contract failed, in the words of any client."""
     return code == 3 or _REVERTED.search(message) is not None

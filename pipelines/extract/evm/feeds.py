@@ -1,7 +1,8 @@
 """Price feeds on a chain: contracts that answer with a price, as Chainlink's aggregators do, in rounds.
 
-A feed's address is usually a proxy: what is above the lower 64 bits of a round's id counts the aggregators that it has
-had, its phases, and the lower 64 count the rounds of that one. Source: https://docs.chain.link/data-feeds/historical-data
+A feed's address is usually a proxy, and a round's id has two parts. The bits above the lower 64 number the phases of
+the feed, one per aggregator. The lower 64 bits number the rounds of that aggregator.
+Source: https://docs.chain.link/data-feeds/historical-data
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -37,7 +38,7 @@ _FIRST_ROUNDS = 20
 
 
 class _Round(NamedTuple):
-    """One answer of a feed: Unix seconds, and what it answered in units of its decimals."""
+    """One answer of a feed: time in Unix seconds, and the answer in units of the feed's decimals."""
 
     id: int
     answer: int
@@ -108,8 +109,8 @@ class FeedClient:
     ) -> Iterator[HistoryPage]:
         """As `PriceClient.history`: every round, from its `updatedAt` on; the last of several in one second.
 
-        A phase's rounds count until the first round of the next phase. Of a feed that tells no aggregators of earlier
-        phases, only the present phase is found.
+        A phase's rounds count until the first round of the next phase. If a feed does not name the aggregators of
+        earlier phases, only the current phase is found.
         """
         if price_type not in self._source.history_types or granularity not in self._source.granularities:
             raise ValueError(f"{self._source.id} has no history of {price_type} in steps of {granularity}")
@@ -122,7 +123,7 @@ class FeedClient:
             by_time = {found.updated_at: found for found in (*held, *batch.rounds) if after < found.updated_at <= until}
             rounds = [by_time[second] for second in sorted(by_time) if _instant(second) > reached]
             problems += _late(market_id, price_type, batch, after, reached)
-            # A round from the future says nothing about those behind it.
+            # A round dated in the future says nothing about those after it.
             is_over = any(end < _instant(found.updated_at) <= batch.head.time for found in batch.rounds)
             # The next batch may have another round of this one's last second.
             rounds, held = (rounds, []) if is_over else (rounds[:-1], rounds[-1:])
@@ -143,7 +144,7 @@ class FeedClient:
         self._client.close()
 
     def _read(self, calls: Sequence[Read]) -> tuple[Header, list[str | None]]:
-        """Read at the newest block, and return that too. Rounds never change: which block it is matters for none."""
+        """Read at the newest block, and return its header too. Any block will do, because rounds never change."""
         head = read_head(self._client)
         return head, read_state(self._client, calls, BlockPoint(head.number, head.hash), self._multicall)
 
@@ -152,7 +153,7 @@ class FeedClient:
         return [_round(output) for output in outputs]
 
     def _batches(self, address: str, after: int) -> Iterator["_Batch"]:
-        """Yield the rounds from about `after` on, in their order and not before that of any phase earlier than it."""
+        """Yield the rounds from about `after` on, in order; a phase ends at the first round of the next one."""
         phases = self._phases(address)
         for number, phase in enumerate(phases):
             ends = self._first_time(address, phases[number + 1]) if number + 1 < len(phases) else None
@@ -169,7 +170,7 @@ class FeedClient:
                 position = ids.stop
 
     def _phases(self, address: str) -> list[_Phase]:
-        """Return the phases of a feed, oldest first; those without a round are not there.
+        """Return the phases of a feed, oldest first, without those that have no round.
 
         Raises:
             SourceMalformed: the feed answers with no round.
@@ -201,10 +202,10 @@ class FeedClient:
         return next((found.updated_at for found in self._read_rounds(address, ids) if found is not None), None)
 
     def _last_until(self, address: str, phase: _Phase, after: int) -> int:
-        """Return the id of a round that is not after a time and has less than a batch of others of that kind behind it.
+        """Return the id of a round at or before a time, with less than a batch of such rounds after it.
 
-        Rounds without an answer say nothing about time: they are not relied upon, and where nothing but such lies
-        between, the search ends.
+        Rounds without an answer have no time and are skipped. The search ends when there are only such rounds in
+        between.
         """
         low, high = phase.first - 1, phase.last + 1
         while high - low > _ROUNDS_PER_BATCH:
@@ -248,7 +249,7 @@ class FeedClient:
 
 @dataclass(frozen=True)
 class _Batch:
-    """Rounds that were read together, at one block: those with an answer, and how many had none."""
+    """Rounds that were read together at one block: those with an answer, and the number of those without."""
 
     head: Header
     decimals: str | None
@@ -258,7 +259,7 @@ class _Batch:
 
 
 def _late(address: str, price_type: str, batch: _Batch, after: int, reached: datetime) -> list[Problem]:
-    """Return the rounds that are older than one before them, whose time is done with."""
+    """Return a problem for each round dated before a time that the history has already passed."""
     return [
         Problem(address, price_type, f"round {found.id}: updatedAt is before that of an earlier round")
         for found in batch.rounds
@@ -267,7 +268,7 @@ def _late(address: str, price_type: str, batch: _Batch, after: int, reached: dat
 
 
 def _round(output: str | None) -> _Round | None:
-    """Return a round as latestRoundData and getRoundData answer it; None where there is none (yet)."""
+    """Return a round from an answer of latestRoundData or getRoundData; None where there is none (yet)."""
     found = decode_words(ROUND, output)
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""Who may hold a token although no event named them: who created it, who owns it, itself, and who sent transactions."""
+"""Likely holders of a token that no event names: its creator, its owner, the token itself, and senders."""
 
 from collections.abc import Sequence
 
@@ -29,7 +29,7 @@ class _Receipt(msgspec.Struct, rename="camel"):
 
 
 def read_likely_holders(client: RpcClient, token: str, created: int | None, block_number: int) -> list[str]:
-    """As `Node.likely_holders`; of a contract that another one created the creator is not found."""
+    """As `Node.likely_holders`; the creator is not found if another contract created the token."""
     found = [token, *_read_owner(client, token, block_number)]
     if created is not None:
         found += _read_creator(client, token, created)

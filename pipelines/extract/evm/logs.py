@@ -1,6 +1,6 @@
-"""ERC-20 Transfer events: asking for them range by range, and decoding them column by column.
+"""ERC-20 Transfer events: requests range by range, decoding column by column.
 
-What a transfer means for balances is not decided here; nor is what a token is: that is metadata.
+Other modules decide how a transfer changes balances, and read the metadata of tokens.
 """
 
 import itertools
@@ -20,7 +20,7 @@ from pipelines.extract.evm.rpc import LARGE_ANSWER, Call, RpcClient
 from pipelines.tables.sources import TABLES
 
 TRANSFER_TOPIC = event_topic("Transfer(address,address,uint256)")
-# Addresses or topics in one request; what providers take lies between some hundreds and some thousands.
+# Addresses or topics in one request; providers accept between some hundreds and some thousands.
 _ALTERNATIVES = 200
 # Answers of a good size have 1 to 6 MB.
 _ANSWER_BYTES = 32 * 1024 * 1024
@@ -36,7 +36,7 @@ _ADDRESS_FORM = "^0x[0-9a-f]{40}$"
 _NUMBER_FORM = "^0x[0-9a-f]{1,15}$"
 _INDEX_FORM = "^0x[0-9a-f]{1,7}$"
 _PADDED_ADDRESS_FORM = "^0x0{24}[0-9a-f]{40}$"
-# What a transfer looks like. Matching is the dearest check, so what repeats from log to log is matched once.
+# Forms of a transfer. Matching is the most expensive check, so values that repeat from log to log are matched once.
 _REPEATED_FORMS = {
     "block_number": _NUMBER_FORM,
     "block_hash": _WORD_FORM,
@@ -50,7 +50,7 @@ _OTHER_FORMS = {
     "log_index": _INDEX_FORM,
     "data": _WORD_FORM,
 }
-# What any log looks like, one by one.
+# Forms of any log, matched one by one.
 _BLOCK_NUMBER = re.compile(r"0x[0-9a-f]{1,15}", re.IGNORECASE)
 _INDEX = re.compile(r"0x[0-9a-f]{1,7}", re.IGNORECASE)
 _WORD = re.compile(r"0x[0-9a-f]{64}", re.IGNORECASE)
@@ -59,7 +59,7 @@ _BYTES = re.compile(r"0x(?:[0-9a-f]{2})*", re.IGNORECASE)
 
 
 class Topics(msgspec.Struct, gc=False, array_like=True, forbid_unknown_fields=True):
-    """The topics of a log: at most four, so that decoding stops at the fifth. A list would be made to its end first."""
+    """Topics of a log: at most four, so that decoding stops at the fifth; a list would be decoded completely first."""
 
     first: str | msgspec.UnsetType = msgspec.UNSET
     second: str | msgspec.UnsetType = msgspec.UNSET
@@ -67,7 +67,7 @@ class Topics(msgspec.Struct, gc=False, array_like=True, forbid_unknown_fields=Tr
     fourth: str | msgspec.UnsetType = msgspec.UNSET
 
     def present(self) -> list[str]:
-        """Return those that are there, in order."""
+        """Return the topics that are present, in order."""
         return [topic for topic in msgspec.structs.astuple(self) if topic is not msgspec.UNSET]
 
 
@@ -90,9 +90,9 @@ _LOGS = msgspec.json.Decoder(list[Log])
 
 @dataclass(frozen=True)
 class TransferFilter:
-    """Which transfers to fetch: those to which all the given sets apply.
+    """Filter of transfers: a transfer matches if all the given sets apply.
 
-    Addresses are lower-case. None means any; an empty set means none, and nothing is asked.
+    Addresses are lower-case. None matches any address; an empty set matches none, and no request is sent.
     """
 
     tokens: frozenset[str] | None = None
@@ -127,19 +127,19 @@ def fetch_transfers(
     """Fetch the transfers of a range of blocks, in pieces that the provider answers.
 
     Args:
-        filter: which transfers; of several filters, those that match at least one, each once.
+        filter: the transfers to fetch; of several filters, each transfer that matches at least one, once.
         from_block, to_block: both included.
-        max_range: widest range that the provider is known to take; None: found out.
+        max_range: widest range that the provider is known to accept; None to find it by trial.
         in_flight: pieces fetched ahead at most.
 
     Yields:
         Consecutive pieces in block order, together exactly the range, also where they are empty. Memory is bounded
-        by the pieces in flight, whatever the range.
+        by the pieces in flight, not by the range.
 
     Raises:
-        RangeRefused: a single block is refused, so that nothing narrower can be asked.
+        RangeRefused: the provider refused a single block, which cannot be narrowed.
         ChainReorganised: the answers hold removed logs, or two hashes for one block.
-        ExtractError: what the client raises otherwise.
+        ExtractError: other errors of the client.
     """
     filters = [filter] if isinstance(filter, TransferFilter) else filter
     asks = [ask for one in filters for ask in split_filter(one)]
@@ -151,13 +151,13 @@ def fetch_transfers(
     running: dict[Future[list[msgspec.Raw]], BlockRange] = {}
     fetched: dict[int, Transfers] = {}
     position = from_block
-    # One at a time until an answer shows how much a request brings.
+    # One at a time until an answer shows how many logs a request returns.
     places = 1
     timeouts = 0
     pool = ThreadPoolExecutor(in_flight, thread_name_prefix="logs")
     try:
         while position <= to_block:
-            # The earliest piece first: the one that everything else waits for is never left without a place.
+            # Submit the earliest piece first: all later ones wait for it, so it must never lack a place.
             while planner.next_block is not None and len(running) + len(fetched) < places:
                 piece = planner.take()
                 running[pool.submit(_ask_piece, client, asks, piece)] = piece
@@ -190,18 +190,18 @@ def fetch_transfers(
 
 
 def fetch_blocks(client: RpcClient, blocks: Sequence[tuple[TransferFilter, int, str]]) -> pl.DataFrame:
-    """Fetch the transfers of single blocks by hash: a node that lacks the block says so, instead of nothing.
+    """Fetch the transfers of single blocks by hash: a node that lacks a block then fails instead of returning none.
 
     Args:
         blocks: for each, a filter that fits into one request (see `split_filter`), number and hash.
 
     Returns:
-        Columns of raw.token_transfers without network and batch_id, by block_number and log_index; a transfer that
-        several of the filters match, once.
+        Columns of raw.token_transfers without network and batch_id, by block_number and log_index. A transfer that
+        matches several of the filters appears once.
 
     Raises:
         StateUnavailable: the node does not know the block.
-        MalformedAnswer: a log is of another block, or not of its form.
+        MalformedAnswer: a log belongs to another block or is malformed.
     """
     calls: list[Call] = [("eth_getLogs", [{"blockHash": hash_} | _criteria(ask)]) for ask, _, hash_ in blocks]
     frames = [pl.DataFrame(schema=_SCHEMA)]
@@ -215,7 +215,7 @@ def fetch_blocks(client: RpcClient, blocks: Sequence[tuple[TransferFilter, int, 
 
 
 def split_filter(filter: TransferFilter) -> list[TransferFilter]:
-    """The parts of a filter that each fit into one request; every transfer that it matches, exactly one matches."""
+    """Split a filter into parts that each fit into one request; each matching transfer matches exactly one part."""
     parts = (_parts(filter.tokens), _parts(filter.senders), _parts(filter.recipients))
     return [TransferFilter(*alternatives) for alternatives in itertools.product(*parts)]
 
@@ -228,7 +228,7 @@ def _parts(addresses: frozenset[str] | None) -> Iterable[frozenset[str] | None]:
 
 
 def _criteria(ask: TransferFilter) -> dict[str, Any]:
-    """What a request says of the logs that are wanted, without the blocks."""
+    """Return the criteria of a request for logs, without the blocks."""
     topics: list[str | list[str] | None] = [TRANSFER_TOPIC, _topics(ask.senders), _topics(ask.recipients)]
     while topics[-1] is None:
         topics.pop()
@@ -241,7 +241,7 @@ def _topics(addresses: Iterable[str] | None) -> list[str] | None:
 
 
 def padded_address(address: str) -> str:
-    """An address as it stands in a topic."""
+    """Return an address in the form of a topic."""
     return _ADDRESS_PADDING + address[2:]
 
 
@@ -264,9 +264,9 @@ def _ask_piece(client: RpcClient, asks: Sequence[TransferFilter], piece: BlockRa
 def _read_piece(
     network: str, asks: Sequence[TransferFilter], piece: BlockRange, answers: Sequence[msgspec.Raw]
 ) -> Transfers:
-    """Decode in the thread that waits for it.
+    """Decode the answers for a piece, in the consuming thread.
 
-    Threads that decode together were measured to cost some 10 percent more CPU, and memory each.
+    Decoding in several threads was measured to cost some 10 percent more CPU, and memory for each thread.
     """
     frames: list[pl.DataFrame] = []
     ignored = 0
@@ -277,7 +277,7 @@ def _read_piece(
             raise MalformedAnswer(network, "eth_getLogs", *piece, str(error)) from None
         frames.append(_in_order(_Decoder(network, piece, ask).decode(logs), network, piece))
         ignored += len(logs) - frames[-1].height
-    # A log that matches two filters is answered twice, the same; one that differs is left for the check of the order.
+    # A log that matches two filters appears twice and equal. If the two differ, the check of the order fails.
     rows = frames[0] if len(frames) == 1 else _in_order(pl.concat(frames).unique(), network, piece)
     return Transfers(*piece, rows, ignored)
 
@@ -286,16 +286,16 @@ def decode_transfers(logs: Sequence[Log], network: str, from_block: int, to_bloc
     """Decode ERC-20 Transfer logs into rows of raw.token_transfers, without network and batch_id.
 
     Args:
-        logs: logs whose first topic is that of the event, any order, hex as received.
+        logs: logs with the event's first topic, in any order, hex as received.
         network: for errors.
-        from_block, to_block: the range that was asked for, both included.
+        from_block, to_block: the requested range, both included.
 
     Returns:
         One row per ERC-20 transfer, by block_number and log_index; amount_raw in base units, 0 to 2**256 - 1, as
         decimal text. Logs of other shapes (four topics: ERC-721) are left out.
 
     Raises:
-        MalformedAnswer: hex is not of its form, a log lies outside the range or is there twice; names the log.
+        MalformedAnswer: hex is malformed, a log lies outside the range or appears twice; names the log.
         ChainReorganised: a log is marked as removed, or a block has two hashes.
 
     Source: https://eips.ethereum.org/EIPS/eip-20
@@ -306,14 +306,14 @@ def decode_transfers(logs: Sequence[Log], network: str, from_block: int, to_bloc
 
 @dataclass(frozen=True)
 class _Decoder:
-    """Decodes the answer to one request, and holds it against what was asked."""
+    """Decodes the answer to one request, and checks it against the request."""
 
     network: str
     piece: BlockRange
     ask: TransferFilter
 
     def decode(self, logs: Sequence[Log]) -> pl.DataFrame:
-        """Rows of raw.token_transfers in the order of the logs, all of them checked."""
+        """Return rows of raw.token_transfers in the order of the logs, all of them checked."""
         transfers, texts = self._transfers(logs)
         amounts = pl.Series("amount_raw", [str(int(log.data, 16)) for log in transfers], dtype=pl.String)
         return texts.select(
@@ -329,19 +329,19 @@ class _Decoder:
         )
 
     def _transfers(self, logs: Sequence[Log]) -> tuple[Sequence[Log], pl.DataFrame]:
-        """The transfers among the logs, as they came and as columns of lower-case text."""
+        """Return the transfers among the logs, as received and as columns of lower-case text."""
         if _are_plain(logs):
             texts = _texts(logs)
             if all(texts.select(self._checks()).row(0)):
                 return logs, texts
-        # Something in the answer is not a plain transfer: an error, or another kind of event, or upper-case hex.
+        # Some logs are not plain transfers: an error, another kind of event, or upper-case hex.
         for log in logs:
             self._check(log)
         transfers = [log for log in logs if _is_transfer(log)]
         return transfers, _texts(transfers).with_columns(pl.all().str.to_lowercase())
 
     def _checks(self) -> Iterator[pl.Expr]:
-        """Whether all rows of texts are transfers and were asked for; each expression gives one truth value."""
+        """Yield expressions, each one truth value, that check that all rows are transfers and match the request."""
         for name, form in _REPEATED_FORMS.items():
             yield pl.col(name).unique().str.contains(form).all()
         for name, form in _OTHER_FORMS.items():
@@ -386,7 +386,7 @@ class _Decoder:
 
 
 def _are_plain(logs: Sequence[Log]) -> bool:
-    """Whether all are events of the right kind with two more topics; nothing else is checked."""
+    """Return whether all logs have the event's first topic and two more; check nothing else."""
     return (
         {log.topics.first for log in logs} <= {TRANSFER_TOPIC}
         and not any(log.topics.third is msgspec.UNSET or log.topics.fourth is not msgspec.UNSET for log in logs)
@@ -395,7 +395,7 @@ def _are_plain(logs: Sequence[Log]) -> bool:
 
 
 def _is_transfer(log: Log) -> bool:
-    """Whether a checked log has the shape of an ERC-20 transfer: two addresses in topics, one number in data."""
+    """Return whether a checked log is an ERC-20 transfer: two addresses in topics, one number in data."""
     topics = log.topics.present()
     return (
         len(topics) == _TOPICS
@@ -428,7 +428,7 @@ def _address(topic: str) -> pl.Expr:
 
 
 def _in_order(rows: pl.DataFrame, network: str, piece: BlockRange) -> pl.DataFrame:
-    """Rows by block and log index, after a check that no block has two hashes and no log is there twice."""
+    """Return rows by block and log index; check that no block has two hashes and that no log appears twice."""
     is_same_block = pl.col("block_number") == pl.col("block_number").shift(1)
     is_later = (pl.col("block_number") > pl.col("block_number").shift(1)) | (
         is_same_block & (pl.col("log_index") > pl.col("log_index").shift(1))

@@ -1,6 +1,6 @@
-"""What a contract says of itself: whether it is a fungible token, and its symbol, name, decimals and supply.
+"""Metadata read from contracts: whether each is a fungible token, and its symbol, name, decimals and supply.
 
-Nothing is assumed: what a contract does not say is null, and `detail` says why.
+Nothing is assumed: a value that a contract does not return is null, and `detail` says why.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ _LARGEST_DECIMALS = 255
 
 _CALLDATA = {
     "erc165": calldata("supportsInterface", bytes.fromhex("01ffc9a7")),
-    # By its standard, an ERC-165 contract denies this one; a contract that affirms everything does not.
+    # By its standard, an ERC-165 contract denies this one; a contract that confirms everything does not.
     "nothing": calldata("supportsInterface", bytes.fromhex("ffffffff")),
     "erc721": calldata("supportsInterface", bytes.fromhex("80ac58cd")),
     "erc1155": calldata("supportsInterface", bytes.fromhex("d9b67a26")),
@@ -38,7 +38,7 @@ class ContractMetadata:
         contract_status: Unknown, Fungible, NotFungible or NoContract.
         standard: ERC-20, ERC-721, ERC-1155, or None.
         total_supply: in base units.
-        detail: what is missing and why, in one sentence; None where nothing is.
+        detail: missing values and the reasons, in one sentence; None where nothing is missing.
     """
 
     address: str
@@ -54,14 +54,13 @@ class ContractMetadata:
 def read_contracts(
     client: RpcClient, addresses: Sequence[str], block: str | int, multicall: str | None = None
 ) -> list[ContractMetadata]:
-    """Ask contracts what they are.
+    """Read the metadata of contracts.
 
-    A contract that reverts, answers nonsense or does not exist is described as such; only calls that fail on their
-    way raise.
+    The description says if a contract reverts, returns nonsense or does not exist. Only failed requests raise an error.
 
     Args:
         addresses: lower-case.
-        block: hash or number of the block at which they are asked.
+        block: hash or number; state is read at the end of this block.
         multicall: address of a Multicall3, or None.
 
     Returns:
@@ -69,7 +68,7 @@ def read_contracts(
 
     Raises:
         StateUnavailable: the node has no state of that block.
-        ExtractError: what the client raises otherwise.
+        ExtractError: other errors of the client.
     """
     point = BlockPoint(block, None) if isinstance(block, int) else BlockPoint(None, block)
     codes = read_state(client, [Read(CODE, address) for address in addresses], point, None)
@@ -130,7 +129,7 @@ def _shortcoming(output: str | None) -> str:
 
 
 def _text(outputs: dict[str, str | None], function: str, longest: int, problems: list[str]) -> str | None:
-    """A string, or the bytes32 of early tokens, without NUL characters, cut at `longest` characters."""
+    """Return a string, or the bytes32 of early tokens, without NUL characters, cut at `longest` characters."""
     output = outputs[function]
     encoded = decode_text(output)
     if encoded is None:

@@ -1,4 +1,4 @@
--- What the tables of this family say of who moved what. A token's events name the zero address where nobody is meant.
+-- Movements in the tables of this family. The zero address in a token's events means a mint or a burn, not a holder.
 select
     network,
     block_number,
@@ -23,8 +23,8 @@ from raw.token_transfers
 
 union all
 
--- What a transaction carries, which goes to what it created where it is a creation, and its fee, which the sender of one
--- that failed pays too.
+-- The value of a transaction, which goes to the created contract if it creates one, and its fee. The sender of a failed
+-- transaction pays the fee too.
 select
     network,
     block_number,
@@ -45,7 +45,7 @@ cross join (values ('Transfer'), ('Fee')) as kinds (kind)
 
 union all
 
--- Value that contracts sent on, as the node traced it.
+-- Value sent on by contracts, from the node's traces.
 select
     network,
     block_number,

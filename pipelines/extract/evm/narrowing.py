@@ -1,6 +1,6 @@
-"""The blocks at which a state changed, by halving: of native balances, and of a contract's coming into being.
+"""Bisection for the blocks at which a state changed: native balances, and the creation of a contract.
 
-Needs a node that has the states of the past. What cannot be read leaves a wider interval, never a wrong one.
+The node must have past states. If a state cannot be read, the interval stays wide, but it is never wrong.
 """
 
 from collections.abc import Sequence
@@ -16,22 +16,21 @@ from pipelines.extract.family import BALANCE_CHANGES, BalanceRange
 def find_balance_changes(client: RpcClient, intervals: Sequence[BalanceRange], most_reads: int) -> pl.DataFrame:
     """Find the blocks between two readings at which native balances changed.
 
-    Intervals whose ends differ are halved, all of them at once, until one block is left. Changes that cancel each
-    other between two readings of the same quantity are not seen: between them nothing is unexplained either.
+    Halve all intervals with different ends together, until each is one block wide. Changes that cancel each other out
+    between two equal readings are not found; the balances need no explanation there.
 
     Args:
         intervals: lower-case wallets.
-        most_reads: balances read at most; the intervals that are open by then stay wide.
+        most_reads: balances read at most; intervals that are then still open stay wide.
 
     Returns:
-        BALANCE_CHANGES: the readings between which a balance changed, one row per wallet and block, by both. Together
-        with the ends given, which are not repeated,
-        each interval between neighbouring readings that differ is one block wide, unless the reads were used up or
-        the node has no state there. They were read by number: whether a block is still in the chain is for the caller
-        to check.
+        BALANCE_CHANGES: the readings between which a balance changed, one row per wallet and block, ordered by both.
+        The given ends are not repeated. Neighbouring readings that differ are one block apart, unless the reads were
+        used up or the node lacks the state. Blocks are read by number: the caller must check that they are still in
+        the chain.
 
     Raises:
-        ExtractError: what the client raises, but StateUnavailable.
+        ExtractError: errors of the client other than StateUnavailable.
     """
     given = {(one.wallet, block) for one in intervals for block in (one.low_block, one.high_block)}
     found: list[BalanceRange] = []
@@ -47,7 +46,7 @@ def find_balance_changes(client: RpcClient, intervals: Sequence[BalanceRange], m
             wide, client.batch(calls, Quantity, allow_errors=True, max_response_bytes=SMALL_ANSWER), strict=True
         ):
             if isinstance(answer, StateUnavailable):
-                # So the states before are gone too.
+                # The node lacks all earlier states too.
                 left = 0
                 found.append(one)
             elif isinstance(answer, str):
@@ -69,7 +68,7 @@ def _middle(interval: BalanceRange) -> int:
 
 
 def _halves(interval: BalanceRange, quantity: int) -> list[BalanceRange]:
-    """Those halves whose ends differ, given the quantity in the middle."""
+    """Return those halves of an interval with different ends, given the quantity in the middle."""
     middle = _middle(interval)
     halves = (
         interval._replace(high_block=middle, high_quantity=quantity),
@@ -79,9 +78,9 @@ def _halves(interval: BalanceRange, quantity: int) -> list[BalanceRange]:
 
 
 def find_creation_block(client: RpcClient, address: str, head: int) -> int | None:
-    """Number of the first block at whose end the address has code; None where it has none at the head.
+    """Return the number of the first block at the end of which the address has code; None if none at the head.
 
-    Of a contract that destroyed itself and came back, it is the beginning of one of its lives.
+    For a contract that destroyed itself and was created again, return the start of one of its lives.
 
     Args:
         address: lower-case.

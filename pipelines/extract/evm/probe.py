@@ -1,4 +1,4 @@
-"""What a node is and can do, asked in few requests, since it is asked again in each cycle."""
+"""Capabilities of a node, found by few requests, because every cycle repeats them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class NodeFacts:
     Attributes:
         chain_id: the configured one.
         has_archive: the state of an early block is readable.
-        trace_method: by which the calls inside transactions can be read; None where they cannot.
+        trace_method: method for reading the calls inside transactions; None where the node has none.
         multicall: address of the Multicall3 that exists at the head; None where there is none.
         recomputes_headers: the head, and the earlier headers that the node has, recompute to their hashes.
     """
@@ -42,7 +42,7 @@ class NodeFacts:
 
 
 def probe(client: RpcClient, expected_chain_id: int, multicall_address: str | None) -> NodeFacts:
-    """Ask a node what it is and can do; from then on the client refuses URLs of other chains.
+    """Find a node's capabilities; from then on the client refuses URLs of other chains.
 
     Raises:
         WrongChain: the node serves another chain.
@@ -50,7 +50,7 @@ def probe(client: RpcClient, expected_chain_id: int, multicall_address: str | No
     """
     client.expect_chain(expected_chain_id)
     head = int(client.call("eth_blockNumber", [], Quantity, max_response_bytes=SMALL_ANSWER), 16)
-    # Nodes without archive keep the genesis state all the same.
+    # Nodes without archive keep the genesis state too, so it proves nothing.
     early = min(1, head)
     calls: list[Call] = [("eth_getBalance", [_ANY_ADDRESS, hex(early)]), trace_call("trace_block", early)]
     if multicall_address is not None:
@@ -73,13 +73,13 @@ def _header_calls(head: int) -> list[Call]:
 
 
 def _recompute(answers: Sequence[msgspec.Raw | CallRefused | StateUnavailable]) -> bool:
-    """Check that the newest header, the last answer, recomputes to its hash, and so do the others that exist."""
+    """Return whether the newest header, the last answer, recomputes to its hash, and all others that exist do too."""
     found = [recomputes(answer) for answer in answers]
     return found[-1] is True and False not in found
 
 
 def _is_served(answer: object) -> bool:
-    """Whether the method exists: it answered, or it lacked only the state of so early a block."""
+    """Return whether the method exists: it answered, or only lacked the state of so early a block."""
     if isinstance(answer, StateUnavailable):
         return not any(word in answer.words.lower() for word in _PLAN_WORDS)
     return not isinstance(answer, CallRefused)

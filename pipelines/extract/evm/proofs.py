@@ -1,7 +1,7 @@
-"""Transfers proven by their block: all its receipts are read, and recomputed to the stored block hash.
+"""Proof of transfers by their block: reads all its receipts, and recomputes them to the stored block hash.
 
-A lie about a log, its place or its absence changes the receipts root, and a false root changes the header's hash. The
-hashes of transactions are not part of that proof: they come from the block's own list, which the receipts must match.
+A false log, a false position or a missing log changes the receipts root, and a false root changes the header's hash.
+The proof does not cover the hashes of transactions: they come from the block's own list, which the receipts must match.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -74,7 +74,7 @@ def recomputes(answer: msgspec.Raw | ExtractError) -> bool | None:
 
 
 def _proven_transfer_logs(client: RpcClient, number: int, hash_: str) -> Iterator[Log]:
-    """The logs of a block that are Transfer events by their first topic, after the block was recomputed."""
+    """Return the logs of a block with the first topic of Transfer events, after recomputing the block."""
     header = _read_block(client, number)
     if (computed := header_hash(header)) != hash_:
         raise _failure(client, HEADER_CALL, number, "hash", f"its header has the hash {computed}, not {hash_}")
@@ -103,7 +103,7 @@ def _read_block(client: RpcClient, number: int) -> BlockHeader:
 
 
 def _read_receipts(client: RpcClient, number: int, transactions: Sequence[str]) -> list[Receipt]:
-    """All receipts of a block in one answer, or one by one where the node has no such call."""
+    """Return all receipts of a block from one answer, or one by one where the node has no such call."""
     if not transactions:
         return []
     try:
@@ -140,7 +140,7 @@ def _read_receipts_singly(client: RpcClient, number: int, transactions: Sequence
 def _check_places(client: RpcClient, number: int, transactions: Sequence[str], receipts: Sequence[Receipt]) -> None:
     """Raise NotProvable unless the receipts are numbered and named as the block's transactions and logs are.
 
-    A network that numbers its logs in another way has other keys of rows than those that follow from the receipts.
+    If a network numbers its logs in another way, its rows have other keys than those derived from the receipts.
     """
     named = [(hash_.lower(), position) for position, hash_ in enumerate(transactions)]
     if named != [(receipt.transaction_hash.lower(), int(receipt.transaction_index, 16)) for receipt in receipts]:

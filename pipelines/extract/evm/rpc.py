@@ -1,4 +1,4 @@
-"""JSON-RPC calls over HTTP: retries, fail-over, pacing, batches. What the methods mean does not go here."""
+"""JSON-RPC calls over HTTP: retries, fail-over, pacing, batches. Callers interpret the results."""
 
 import functools
 import itertools
@@ -34,9 +34,9 @@ T = TypeVar("T")
 Call: TypeAlias = tuple[str, Sequence[Any]]
 Attempt: TypeAlias = Callable[[Endpoint, float], T]
 
-# Hosted providers take 100 to 1,000 calls in one body; where one takes fewer, it says so and is believed.
+# Hosted providers accept 100 to 1,000 calls in one body; one that accepts fewer says so, and the client adapts.
 _BATCH_CALLS = 100
-# The beginning of an error is enough to classify it; the log gets less of it.
+# The beginning of an error is enough to classify it; the log shows less of it.
 _LONGEST_MESSAGE = 2_000
 _LOGGED_CHARACTERS = 300
 _ENDPOINT_STATUSES = range(300, 500)
@@ -95,7 +95,7 @@ class _EndpointRefused(CallRefused):
 
 
 class _BatchRefused(Exception):
-    """The provider did not answer this batch call by call; `is_size` where only this one was too large."""
+    """The provider did not answer this batch call by call; `is_size`: only because this batch was too large."""
 
     def __init__(self, *, is_size: bool) -> None:
         super().__init__()
@@ -104,7 +104,7 @@ class _BatchRefused(Exception):
 
 @dataclass(frozen=True)
 class _Asked:
-    """What an error has to name."""
+    """The names that an error contains."""
 
     network: str
     method: str
@@ -127,17 +127,17 @@ class RpcClient:
     """A network's node, behind one or several URLs; thread-safe.
 
     Connection failures, time-outs, HTTP 429 and 5xx, answers cut off and rate limits are retried with exponential
-    back-off and full jitter; other JSON-RPC errors never. When a URL's attempts are used up the next one is asked,
-    and stays in use. All threads of a client share its places, its pace and its meter.
+    back-off and full jitter; other JSON-RPC errors never. After a URL's last attempt the client switches to the next
+    one, and continues to use it. All threads of a client share its places, its pace and its meter.
 
     Args:
         network: name for errors.
         urls: tried in this order; keys in them are never shown.
         timeout: seconds to connect, and to wait for the next bytes.
         max_attempts: per URL.
-        max_in_flight: requests under way at once.
+        max_in_flight: concurrent requests.
         max_response_bytes: of one answer, decompressed, where the caller names no other limit.
-        max_seconds: one call may take, retries and all; shared among the URLs.
+        max_seconds: limit of one call including retries; shared among the URLs.
         budget: of all calls together; None: without bound.
         sleep, clock: replaced in tests.
     """
@@ -182,9 +182,9 @@ class RpcClient:
         return self._endpoints[self._active].label
 
     def expect_chain(self, chain_id: int) -> None:
-        """From now on ask every URL for its chain before its first use.
+        """Require every URL to serve this chain; check each before its next use.
 
-        Calls raise WrongChain where it is another one.
+        Calls raise WrongChain where a URL serves another chain.
         """
         self._chain_id = chain_id
         for endpoint in self._endpoints:
@@ -229,9 +229,9 @@ class RpcClient:
         """Call one method.
 
         Args:
-            type_: what msgspec decodes the result to.
-            max_response_bytes: in place of the client's.
-            retry_timeouts: False where the caller will rather ask for less.
+            type_: type to which msgspec decodes the result.
+            max_response_bytes: replaces the client's limit.
+            retry_timeouts: False where the caller prefers to narrow the request.
 
         Raises:
             ExtractError: any of its kinds but ChainReorganised.
@@ -285,16 +285,16 @@ class RpcClient:
         """Call many methods in few requests, and one by one where the provider takes no batches.
 
         Args:
-            type_: what msgspec decodes each result to.
+            type_: type to which msgspec decodes each result.
             allow_errors: return CallRefused and StateUnavailable as results instead of raising them.
-            max_response_bytes: of the answer to one call, in place of the client's. Batches are
-                split where their answer is larger.
+            max_response_bytes: of the answer to one call; replaces the client's limit. Batches are split where their
+                answer is larger.
 
         Returns:
             The results in the order of the calls.
 
         Raises:
-            ExtractError: as `call`; also MalformedAnswer where an answer is missing, twice there or not ours.
+            ExtractError: as `call`; also MalformedAnswer where an answer is missing, appears twice or is not ours.
         """
         results: list[Any] = []
         size = self._batch_calls
@@ -567,7 +567,7 @@ def _beginning(raw: msgspec.Raw) -> bytes:
 
 
 def _text(raw: msgspec.Raw) -> str:
-    """The first characters of a provider's message, of any JSON type; empty if there is none."""
+    """Return the first characters of a provider's message, of any JSON type; empty if there is none."""
     beginning = _beginning(raw)
     if beginning in _NOTHING:
         return ""
@@ -575,7 +575,7 @@ def _text(raw: msgspec.Raw) -> str:
         try:
             return msgspec.json.decode(beginning, type=str)
         except msgspec.DecodeError:
-            pass  # another type: its JSON is shown
+            pass  # another type: return its JSON
     return beginning.decode("utf-8", "replace")
 
 
@@ -585,7 +585,7 @@ def _request(number: int, call: Call) -> dict[str, Any]:
 
 
 def _blocks_of(call: Call) -> tuple[int, int] | None:
-    """The block range that a call asks for, where its parameters name one by number."""
+    """Return the block range of a call, where its parameters name one by number."""
     method, params = call
     match method, *params:
         case "eth_getLogs", {"fromBlock": str(first), "toBlock": str(last)}:
@@ -600,7 +600,7 @@ def _blocks_of(call: Call) -> tuple[int, int] | None:
 
 
 def _decode(decoder: msgspec.json.Decoder[T], encoded: bytearray | msgspec.Raw) -> T:
-    """Decode JSON, also where it is nested deeper than Python allows at first.
+    """Decode JSON, even if it is nested deeper than Python's default limit.
 
     Raises:
         msgspec.DecodeError: it is no JSON, not of the type, or nested deeper than any answer can be.
@@ -608,7 +608,7 @@ def _decode(decoder: msgspec.json.Decoder[T], encoded: bytearray | msgspec.Raw) 
     try:
         return decoder.decode(encoded)
     except RecursionError:
-        # Anybody can send a transaction with so deep a trace: it must not stop the collection of a network.
+        # Any transaction may have so deep a trace: it must not stop the collection of a network.
         sys.setrecursionlimit(max(sys.getrecursionlimit(), _DEEPEST_JSON))
     try:
         return decoder.decode(encoded)
@@ -618,7 +618,7 @@ def _decode(decoder: msgspec.json.Decoder[T], encoded: bytearray | msgspec.Raw) 
 
 @functools.lru_cache(maxsize=_BATCH_CALLS)
 def _batch_decoder(calls: int) -> msgspec.json.Decoder[Any]:
-    """A decoder of a batch with at most `calls` answers, which refuses a longer batch before it decodes all of it.
+    """Return a decoder of a batch of at most `calls` answers, which refuses a longer batch before decoding all of it.
 
     A list would be decoded first and counted afterwards; a list of empty objects takes 24 times its bytes.
     """

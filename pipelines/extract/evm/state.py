@@ -1,6 +1,6 @@
-"""Reading contracts' answers at one block, many at a time: through Multicall3, or in JSON-RPC batches.
+"""Many reads of contract state at one block: through Multicall3, or in JSON-RPC batches.
 
-What is read is named by contract and calldata; what the words mean is for balances.py and metadata.py.
+A read is a contract and calldata; balances.py and metadata.py interpret the returned words.
 """
 
 import functools
@@ -36,8 +36,8 @@ _TRUE_WORD = f"{1:064x}"
 class Read:
     """One view call: `contract` and `calldata` (0x text).
 
-    For contract `native`, calldata is the address whose balance is read; for `code`, the one whose code is read, which
-    Multicall3 cannot do.
+    With contract `native`, calldata is an address and the read returns its balance. With `code`, it returns the code
+    of that address, which Multicall3 cannot read.
     """
 
     contract: str
@@ -46,7 +46,7 @@ class Read:
 
 @dataclass(frozen=True)
 class BlockPoint:
-    """The block at whose end is read, by hash where it is known; at least one of the two is given."""
+    """The block after which state is read, by hash where it is known; at least one of number and hash is given."""
 
     number: int | None
     hash: str | None
@@ -58,14 +58,14 @@ class _NumberAndHash(msgspec.Struct):
 
 
 class _HashFormRefused(Exception):
-    """The node takes no block hash in the place of a block number (EIP-1898)."""
+    """The node does not accept a block hash instead of a block number (EIP-1898)."""
 
 
 def read_state(client: RpcClient, reads: Sequence[Read], block: BlockPoint, multicall: str | None) -> list[str | None]:
-    """Make view calls at a block: by its hash, or, where the node refuses that, by its number between two checks of it.
+    """Make view calls at a block: by its hash, or by its number with a check of the hash before and after.
 
     Args:
-        multicall: address of a Multicall3, or None; one that does not exist at that block is done without.
+        multicall: address of a Multicall3, or None; ignored if it does not exist at that block.
 
     Returns:
         For each read the returned bytes as 0x text; None where the contract reverts. A native balance is one word.
@@ -81,7 +81,7 @@ def read_state(client: RpcClient, reads: Sequence[Read], block: BlockPoint, mult
             try:
                 return _read_all(client, reads, {"blockHash": block.hash}, multicall)
             except (_HashFormRefused, StateUnavailable):
-                # Some nodes answer "header not found" by hash for blocks whose header and state they serve by number.
+                # Some nodes serve a block's header and state by number only, and answer "header not found" by hash.
                 block = check_canonical(client, block)
         assert block.number is not None
         outputs = _read_all(client, reads, hex(block.number), multicall)
@@ -106,7 +106,7 @@ def _read_all(client: RpcClient, reads: Sequence[Read], block: Any, multicall: s
 
 
 def _read_together(client: RpcClient, reads: Sequence[Read], block: Any, multicall: str) -> list[str | None]:
-    """Through Multicall3; what fails there is asked again by itself, since one call may burn the gas of the others."""
+    """Read through Multicall3; repeat failed reads singly, since one call may use up the gas of the others."""
     try:
         returned = client.call(
             "eth_call", [{"to": multicall, "data": encode_aggregate3(reads, multicall)}, block], Data
@@ -182,7 +182,7 @@ def _raise_if_hash_form(error: CallRefused, block: Any) -> None:
 
 
 def check_canonical(client: RpcClient, block: BlockPoint) -> BlockPoint:
-    """The block with its number, after a check that its hash is that of the chain now.
+    """Return the block with its number, after checking that its hash is still in the chain.
 
     Raises:
         StateUnavailable: no number is given, and the node does not know the hash.
@@ -206,9 +206,9 @@ def check_canonical(client: RpcClient, block: BlockPoint) -> BlockPoint:
 
 
 def encode_aggregate3(reads: Sequence[Read], multicall: str) -> str:
-    """Calldata of Multicall3's aggregate3, each call allowed to fail.
+    """Return calldata of Multicall3's aggregate3 in which each call may fail.
 
-    Written by hand, since a general ABI encoder takes longer than the node: 20 microseconds a read.
+    Hand-written, since a general ABI encoder takes longer than the node: 20 microseconds a read.
 
     Source: https://github.com/mds1/multicall3
     """
@@ -234,7 +234,7 @@ def _padding(characters: int) -> str:
 
 
 def decode_aggregate3(returned: str, count: int) -> list[str | None] | None:
-    """The outputs in what aggregate3 returned, None for calls that failed; None where it is not of that form."""
+    """Return the outputs of aggregate3, None for calls that failed; None where the answer is malformed."""
     words = returned[2:]
 
     def number(at: int) -> int:

@@ -27,8 +27,8 @@ _BLOCKS_PER_REQUEST = 4
 _ZERO_ADDRESS = "0x" + 40 * "0"
 
 INTERNAL_TRANSFER_SCHEMA = TABLES["internal_transfers"].schema_without("network", "batch_id")
-# What a frame does, by the type that a node gives it; None moves nothing between accounts. A parity type `call` is
-# named here by its callType.
+# Kind of move by the type of a frame; None moves nothing between accounts. For a parity type `call`, the key is its
+# callType.
 _KINDS: dict[str, str | None] = {
     "call": "call",
     "callcode": None,
@@ -72,7 +72,7 @@ class _Result(msgspec.Struct, gc=False):
 
 
 class _FlatTrace(msgspec.Struct, rename="camel"):
-    """One frame as trace_block answers it."""
+    """One frame of an answer of trace_block."""
 
     type: str
     action: _Action
@@ -83,14 +83,14 @@ class _FlatTrace(msgspec.Struct, rename="camel"):
     transaction_hash: Hash | None = None
 
     def path(self) -> list[int]:
-        """Return its path in the tree of calls; the length is its depth."""
+        """Return the frame's path in the tree of calls; the length is its depth."""
         if len(self.trace_address) > _LONGEST_PATH:
             raise msgspec.ValidationError("the address of a trace is too long")
         return _PATH.decode(self.trace_address)
 
 
 class _NestedCall(msgspec.Struct):
-    """One frame as the callTracer answers it, with those inside it."""
+    """One frame of an answer of the callTracer, with its inner frames."""
 
     type: str
     from_: Address = msgspec.field(name="from")
@@ -113,7 +113,7 @@ class _Sent(msgspec.Struct):
 
 @dataclass(frozen=True)
 class _Block:
-    """A block and what its traces must fit to."""
+    """A block, with the header and transactions that its traces must match."""
 
     network: str
     method: TraceMethod
@@ -130,7 +130,7 @@ class _Block:
 
 
 def trace_call(method: TraceMethod, number: int) -> Call:
-    """The call that reads the traces of one block."""
+    """Return the call that reads the traces of one block."""
     if method == "trace_block":
         return method, [hex(number)]
     return method, [hex(number), {"tracer": "callTracer"}]
@@ -141,9 +141,8 @@ def read_internal_transfers(
 ) -> Iterator[pl.DataFrame]:
     """Read the native value that moved inside transactions from or to the wallets.
 
-    Every block is traced: such a move needs no transaction of the wallet's own. Left out are what a failed call, or
-    anything inside one, would have moved, moves of nothing and from an account to itself, and the transactions
-    themselves.
+    Every block is traced: such a move needs no transaction of the wallet's own. Omitted are moves undone because their
+    call or an outer one failed, moves of 0, moves from an account to itself, and the transactions themselves.
 
     Args:
         from_block, to_block: both included, from 1: the genesis block has no traces.
@@ -158,9 +157,9 @@ def read_internal_transfers(
 
     Raises:
         StateUnavailable: the node has no state of so early a block.
-        MalformedAnswer: a transaction is not traced, or a trace is not of its form; names the block.
-        ChainReorganised: the chain moved in the meantime.
-        ExtractError: what the client raises otherwise.
+        MalformedAnswer: a transaction is not traced, or a trace is malformed; names the block.
+        ChainReorganised: the chain changed meanwhile.
+        ExtractError: other errors of the client.
 
     Source: https://openethereum.github.io/JSONRPC-trace-module,
         https://geth.ethereum.org/docs/developers/evm-tracing/built-in-tracers
@@ -205,7 +204,7 @@ def _read_moves(
 
 
 def _flat_frames(block: _Block, traces: Sequence[_FlatTrace] | None) -> dict[str, list[_Frame]]:
-    """The frames of each traced transaction, depth-first."""
+    """Return the frames of each traced transaction, depth-first."""
     if traces is None:
         raise block.malformed("there are no traces of the block")
     if any(trace.block_hash.lower() != block.header.hash for trace in traces):
@@ -242,7 +241,7 @@ def _flat_frame(trace: _FlatTrace, depth: int) -> _Frame:
 
 
 def _nested_frames(block: _Block, traces: Sequence[_NestedTrace] | None) -> dict[str, list[_Frame]]:
-    """The frames of each traced transaction, depth-first."""
+    """Return the frames of each traced transaction, depth-first."""
     if traces is None:
         raise block.malformed("there are no traces of the block")
     if any(trace.tx_hash is None for trace in traces) and len(traces) != len(block.transactions):
@@ -267,7 +266,7 @@ def _walk(root: _NestedCall) -> Iterator[_Frame]:
 
 
 def _check_unmoved(client: RpcClient, blocks: Sequence[_Block], traced: Sequence[dict[str, list[_Frame]]]) -> None:
-    """Raise where a block became another one meanwhile, or where the traces are not those of its transactions."""
+    """Raise if a block was replaced meanwhile, or if the traces are not those of its transactions."""
     doubtful = [
         (block, frames)
         for block, frames in zip(blocks, traced, strict=True)
@@ -284,7 +283,7 @@ def _check_unmoved(client: RpcClient, blocks: Sequence[_Block], traced: Sequence
 
 
 def _check_system_transactions(client: RpcClient, block: _Block, transactions: Sequence[str]) -> None:
-    """Let those be untraced that nobody signed and that carry no value: state synchronisation on Polygon."""
+    """Accept untraced transactions without a signature and without value: state synchronisation on Polygon."""
     calls: list[Call] = [("eth_getTransactionByHash", [transaction]) for transaction in transactions]
     for transaction, sent in zip(transactions, client.batch(calls, _Sent | None), strict=True):
         if sent is None or sent.from_ != _ZERO_ADDRESS or int(sent.value, 16):
@@ -292,9 +291,9 @@ def _check_system_transactions(client: RpcClient, block: _Block, transactions: S
 
 
 def _moves(block: _Block, frames: Iterable[_Frame]) -> Iterator[tuple[str, str, str, str]]:
-    """From, to, amount and kind of each move that took effect; frames come depth-first, the transaction first.
+    """Yield from, to, amount and kind of each effective move; frames come depth-first, the transaction first.
 
-    A call that failed takes back what happened inside it, though the frames inside bear no error of their own.
+    A failed call undoes its inner frames, although these have no error of their own.
     """
     failed_depth: int | None = None
     for frame in frames:

@@ -1,1 +1,1 @@
-"""Asking price sources: markets, newest prices, history; one small module for each way of asking."""
+"""Clients of price sources: markets, newest prices, history; one small module for each kind of source."""

@@ -1,6 +1,6 @@
-"""ccxt's object of one exchange with ours laid over it: our requests, exact numbers, our errors.
+"""ccxt's object of one exchange, with overrides: our requests, exact numbers, our errors.
 
-What is asked of it, and what becomes of the answers, is in `exchanges`.
+`exchanges` calls it and handles the answers.
 """
 
 import functools
@@ -30,13 +30,13 @@ from pipelines.extract.transport import Reply
 _log = logging.getLogger(__name__)
 
 TICKER_FIELDS = {"Ask": "ask", "Bid": "bid"}
-"""The field of ccxt's ticker that holds an offer."""
+"""The fields of ccxt's ticker that hold offers."""
 
 _UNREADABLE = (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 
 
 class _Exact:
-    """What is laid over every class of ccxt: our requests, and numbers left as the exchange wrote them."""
+    """Overrides of every ccxt class: our requests, and numbers as the exchange wrote them."""
 
     number = str  # ccxt's own is float
     _http: HttpClient
@@ -44,7 +44,7 @@ class _Exact:
     _call = "request"
 
     def fetch(self, url: str, method: str = "GET", headers: Mapping[str, str] | None = None, body: Any = None) -> Any:
-        """Replace ccxt's transport; its reading of the exchange's errors stays."""
+        """Replace ccxt's transport; ccxt still reads the exchange's errors."""
         source_id = self._http.source_id
         if method != "GET" or (self._base_url is not None and not url.startswith(self._base_url)):
             raise SourceRefused(source_id, self._call, f"the request {method} {urlsplit(url).hostname} is not allowed")
@@ -65,7 +65,7 @@ class _Exact:
         return answer
 
     def safe_ticker(self, ticker: dict[str, Any], market: Any = None) -> dict[str, Any]:
-        """Add nothing: ccxt would work out a missing last price from others."""
+        """Add nothing: ccxt would derive a missing last price from others."""
         return ticker
 
     def safe_trade(self, trade: dict[str, Any], market: Any = None) -> dict[str, Any]:
@@ -73,20 +73,20 @@ class _Exact:
         return trade
 
     def safe_timestamp(self, row: Any, key: Any, default_value: Any = None) -> Any:
-        """Return seconds as milliseconds; ccxt's own takes the way through float."""
+        """Return seconds as milliseconds; ccxt would convert them through float."""
         seconds = self.safe_string(row, key)  # type: ignore[attr-defined]
         return default_value if seconds is None else int(Decimal(seconds) * 1000)
 
     def parse_ohlcvs(self, ohlcvs: Sequence[Any], market: Any = None, *ignored: Any, **also: Any) -> list[Any]:
-        """Sort nothing, and leave nothing out: ccxt would cut duplicates' worth of candles off the end."""
+        """Neither sort nor omit candles: ccxt would cut one off the end for each duplicate."""
         return [self.parse_ohlcv(candle, market) for candle in ohlcvs]  # type: ignore[attr-defined]
 
     def filter_by_array(self, rows: Any, key: Any, values: Any = None, indexed: bool = True) -> Any:
-        """Leave no ticker out: whose it is, is decided by us."""
+        """Omit no ticker: our code assigns tickers to markets."""
         return super().filter_by_array(rows, key, None, indexed)  # type: ignore[misc]
 
     def parse_market(self, market: Any) -> Any:
-        """Leave out the one market that ccxt cannot read, such as one in a currency that it does not know."""
+        """Omit the one market that ccxt cannot read, such as one in a currency that it does not know."""
         try:
             return super().parse_market(market)  # type: ignore[misc]
         except _UNREADABLE as error:
@@ -96,7 +96,7 @@ class _Exact:
 
 @contextmanager
 def understood(http: HttpClient, call: str) -> Iterator[None]:
-    """Turn what ccxt raises into our errors; what it stumbles over is an answer of another form."""
+    """Turn ccxt's errors into ours; any other exception in ccxt means an answer of unexpected form."""
 
     def of(kind: type[PriceSourceError], error: Exception) -> PriceSourceError:
         return kind(
@@ -133,10 +133,10 @@ def read_credentials(source: PriceSource, environ: Mapping[str, str]) -> dict[st
 
 
 def open_exchange(source: PriceSource, credentials: Mapping[str, str], http: HttpClient) -> Any:
-    """Return ccxt's object of the exchange, with ours laid over its class.
+    """Return ccxt's object of the exchange, with our overrides of its class.
 
     Raises:
-        SourceRefused: ccxt has no such exchange, or the definition says of it what is not so.
+        SourceRefused: ccxt has no such exchange, or the definition contradicts ccxt.
     """
 
     def refused(detail: str) -> SourceRefused:
@@ -145,7 +145,7 @@ def open_exchange(source: PriceSource, credentials: Mapping[str, str], http: Htt
     if source.exchange is None or source.exchange not in ccxt.exchanges:
         raise refused(f"ccxt has no exchange {source.exchange!r}")
     base = getattr(ccxt, source.exchange)
-    # Pacing and retries are ours.
+    # Pacing and retries are done by HttpClient.
     exchange = type(base.__name__, (_Exact, base), {})(
         {"enableRateLimit": False, "options": source.options, **credentials}
     )
@@ -170,7 +170,7 @@ def open_exchange(source: PriceSource, credentials: Mapping[str, str], http: Htt
 
 
 def market_row(exchange: Any, market: Market, symbol: str) -> dict[str, Any]:
-    """Return a market in ccxt's form, as far as asking for prices needs it."""
+    """Return a market in ccxt's form, with the fields that requests for prices need."""
     row: dict[str, Any] = exchange.safe_market_structure(
         {
             "id": market.market_id,
@@ -193,7 +193,7 @@ def market_row(exchange: Any, market: Market, symbol: str) -> dict[str, Any]:
 
 
 def _moved(urls: Any, base_url: str) -> Any:
-    """Return ccxt's addresses with scheme and host replaced; their paths stay."""
+    """Return ccxt's addresses with scheme and host replaced and with the same paths."""
     if isinstance(urls, dict):
         return {name: _moved(url, base_url) for name, url in urls.items()}
     return base_url + urlsplit(urls).path if isinstance(urls, str) else urls

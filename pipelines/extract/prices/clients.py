@@ -1,4 +1,4 @@
-"""From a source's definition to a client that asks it. An adapter is one module and one line here."""
+"""Clients of price sources by their definitions. An adapter is one module and one line here."""
 
 from collections.abc import Callable, Sequence
 
@@ -13,7 +13,7 @@ Opener = Callable[[PriceSource, Network | None, Sequence[Market]], PriceClient]
 
 
 def _open_exchange(source: PriceSource, _network: Network | None, markets: Sequence[Market]) -> PriceClient:
-    # Only here: importing all of ccxt takes half a second, which no other source needs.
+    # A local import: all of ccxt takes half a second to import, and no other source needs it.
     from pipelines.extract.prices.exchanges import ExchangeClient
 
     return ExchangeClient(source, markets)
@@ -34,8 +34,8 @@ def open_price_client(
     Args:
         source: its definition.
         network: of feeds, the network that they are on; unused by others.
-        known_markets: what `PriceClient.markets` last returned, where it is known: an exchange's poll then needs no
-            market list. Without it, one is asked for.
+        known_markets: last result of `PriceClient.markets`, where known: an exchange's poll then needs no market
+            list. Without it, the poll requests one.
 
     Raises:
         SourceRefused: the definition does not fit the source, a credential is missing, or the network is disabled.

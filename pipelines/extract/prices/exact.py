@@ -1,4 +1,4 @@
-"""Prices as texts become exact decimals here, or are refused; no float is ever between."""
+"""Conversion of prices from text to exact decimals, without any float in between; other text is refused."""
 
 import re
 from decimal import Decimal
@@ -12,17 +12,17 @@ _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
 
 
 def exact_price(text: object) -> Decimal:
-    """Return a price as it was written, without trailing zeros and without an exponent.
+    """Return a price exactly, without trailing zeros and without an exponent.
 
     Args:
-        text: what the source wrote, as text.
+        text: the price in the source's own words.
 
     Raises:
-        ValueError: no number, not positive, or too long to be kept exactly; says which.
+        ValueError: the text is no number, not positive, or too long to be stored exactly; says which.
     """
     if not (isinstance(text, str) and len(text) <= _LONGEST_TEXT and _NUMBER.fullmatch(text)):
         raise ValueError(f"{str(text)[:60]!r} is not a number")
-    number = Decimal(text)  # exact, whatever the context's precision
+    number = Decimal(text)  # exact: the constructor ignores the context's precision
     sign, digits, exponent = number.as_tuple()
     assert isinstance(exponent, int)
     if sign or not any(digits):

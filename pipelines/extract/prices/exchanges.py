@@ -1,10 +1,13 @@
 """Exchanges, through ccxt: it knows their addresses, forms and errors; requests, numbers and candles are handled here.
 
-A further exchange is one entry in the definitions. Ask and Bid are the best open offers: one poll asks for the tickers
-of the wanted markets, or of all where the exchange gives no choice (Bitstamp), many are wanted, or one of them is
-unknown to it by now, in one request, or two where the first was refused. Trade is the last trade, at its own time. No
-exchange's tickers tell that: there is no time in them, or that of the answer, or the end of a window. Trades are asked
-for market by market.
+A further exchange is one entry in the definitions.
+
+Ask and Bid are the best open offers. One poll requests the tickers of the wanted markets. It requests all tickers if
+the exchange cannot select (Bitstamp) or if many are wanted. It also does so after a refusal, since the exchange may
+no longer know one of the markets.
+
+Trade is the last trade, at its own time. Tickers do not contain that time: they have none, or that of the answer, or
+the end of a window. So trades are requested market by market.
 """
 
 import os
@@ -34,11 +37,11 @@ from pipelines.extract.prices.protocol import HistoryPage, Market, MarketPrice, 
 
 # Their names go into the URL: 100 of them take some 2,000 characters.
 _MOST_NAMED_MARKETS = 100
-# An exchange whose clock is a little behind ours closes its candles a little later.
+# Waits for the last candle to close if the exchange's clock is a little behind ours.
 _SETTLING = timedelta(seconds=2)
-# A poll asks for last trades for so long, each time in another order; the markets left wait for one of the next polls.
+# Limit of the time in which a poll reads last trades, each time in a random order; later polls read the other markets.
 _TRADES_SECONDS = 20.0
-# Where ccxt's `baseId` is its own code already, the exchange's is in the answer itself.
+# Where ccxt's `baseId` is ccxt's own code, the exchange's code is in these fields of the answer.
 _OWN_CODES = {"kraken": ("base", "quote")}
 _ZERO = re.compile(r"0*\.?0*")
 
@@ -58,7 +61,7 @@ class ExchangeClient:
 
     Args:
         source: its definition.
-        known_markets: those it listed, where they are known: then none are asked for.
+        known_markets: listed markets, where they are known: the client then does not request them.
         now, sleep, clock: replaced in tests.
 
     Raises:
@@ -86,12 +89,12 @@ class ExchangeClient:
             self._remember(known_markets)
 
     def markets(self) -> list[Market]:
-        """As `PriceClient.markets`. A market that does not say whether it trades is taken to: it is listed."""
+        """As `PriceClient.markets`. A listed market that does not say whether it trades counts as active."""
         with self._calling("fetchMarkets"):
             listed = [
                 self._market(row)
                 for row in self._exchange.fetch_markets()
-                # A spot market under another symbol is a synthetic one beside the real.
+                # A spot market with another symbol is a synthetic duplicate of the real one.
                 if row and row["spot"] and row["symbol"] == f"{row['base']}/{row['quote']}"
             ]
         found = {market.market_id: market for market in listed}
@@ -128,8 +131,8 @@ class ExchangeClient:
     ) -> Iterator[HistoryPage]:
         """As `PriceClient.history`: the last price of each candle, from its end on.
 
-        A candle without any trade has no price, although some exchanges repeat the one before. A candle that is not
-        over yet is not there.
+        A candle without any trade has no price, although some exchanges repeat the previous one. Candles that are not
+        over yet are omitted.
         """
         if price_type not in self._source.history_types or granularity not in self._source.granularities:
             raise ValueError(f"{self._source.id} has no history of {price_type} in steps of {granularity}")
@@ -175,7 +178,7 @@ class ExchangeClient:
         return self._markets
 
     def _remember(self, markets: Sequence[Market]) -> None:
-        """Keep what is listed; each gets a symbol of its own: by a shared one, ccxt would know one of them only."""
+        """Store listed markets, each with a symbol of its own: if two shared one, ccxt would know only one of them."""
         self._markets = {market.market_id: market for market in markets}
         uses = Counter(_symbol(market) for market in markets)
         self._symbols = {
@@ -184,7 +187,7 @@ class ExchangeClient:
         self._told: set[str] = set()
 
     def _tell(self, market_ids: Iterable[str]) -> None:
-        """Give ccxt the markets that are about to be asked for: all 3,000 of an exchange take it half a second."""
+        """Define the markets of the next request in ccxt: all 3,000 of an exchange would take it half a second."""
         if not self._told.issuperset(market_ids):
             self._told.update(market_ids)
             told = [self._known()[market_id] for market_id in sorted(self._told)]
@@ -227,7 +230,7 @@ class ExchangeClient:
             except (SourceMalformed, SourceRefused) as error:
                 found[key] = str(error)
                 refusals.append(error)
-        # What is refused for every market is no matter of one of them.
+        # A refusal of every market is a failure of the source.
         if refusals and len(refusals) == len(asked):
             raise refusals[0]
         return found
@@ -259,7 +262,7 @@ class ExchangeClient:
             try:
                 found = self._exchange.fetch_tickers(named if len(named) <= _MOST_NAMED_MARKETS else None)
             except SourceRefused:
-                # One market that it does not know any more spoils the whole batch.
+                # The exchange refuses the whole batch if it no longer knows one of the markets.
                 found = self._exchange.fetch_tickers()
         named_here = set(self._symbols.values())
         tickers = {}
@@ -274,7 +277,7 @@ class ExchangeClient:
         return tickers
 
     def _let_settle(self, last_end: datetime) -> None:
-        """Wait until the last candle, if it is over at all, is over by the exchange's clock too."""
+        """Wait until the exchange's clock has passed the end of the last candle too, if ours has just passed it."""
         remaining = last_end + _SETTLING - self._now()
         if timedelta(0) < remaining <= _SETTLING:
             self._sleep(remaining.total_seconds())
@@ -282,7 +285,7 @@ class ExchangeClient:
     def _candle_prices(
         self, market_id: str, price_type: str, granularity: str, opens: datetime, page_end: datetime
     ) -> tuple[list[MarketPrice], list[Problem]]:
-        """Return the prices of the candles from `opens` to `page_end`, oldest first, and what is wrong with others."""
+        """Return the prices of the candles from `opens` to `page_end`, oldest first, and problems of the others."""
         step = timedelta(seconds=GRANULARITIES[granularity])
         limit = None if self._source.page_candles is None else (page_end - opens) // step
         with self._calling("fetchOHLCV"):
@@ -324,7 +327,7 @@ def _read_candle(row: Sequence[Any], step: timedelta) -> _Candle:
     """Read ccxt's [opening in milliseconds, open, high, low, close, volume].
 
     Raises:
-        ValueError: it says not when it opens, or does so at no whole multiple of its length.
+        ValueError: the opening time is missing, or is no whole multiple of the candle's length.
     """
     opened, close, volume = row[0], row[4], row[5]
     if not isinstance(opened, int):

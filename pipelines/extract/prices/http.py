@@ -1,6 +1,6 @@
-"""GET requests to one price source: its pace, its time-outs, and bounded retries of what waiting may mend.
+"""GET requests to one price source: its pace, its time-outs, and bounded retries.
 
-What an answer says is its reader's business.
+Callers interpret the answers.
 """
 
 import time
@@ -20,15 +20,15 @@ _LONGEST_MESSAGE = 300
 # The longest known answer is Binance's list of markets, some 20 MB.
 _MOST_BYTES = 48 * 1024 * 1024
 _MOST_SECONDS = 120.0
-# 418 is Binance's word for a client that went on after 429.
+# Binance returns 418 to a client that continued after 429.
 _RATE_STATUSES = (418, 429)
 
 
 class HttpClient:
-    """Asks one source by GET; used by one thread at a time.
+    """Sends GET requests to one source; used by one thread at a time.
 
-    No connection, time-outs, answers cut off, HTTP 429 and 5xx are retried with exponential back-off and full jitter,
-    as `Retry-After` says where it is there; other answers never.
+    Failed connections, time-outs, answers cut off, HTTP 429 and 5xx are retried with exponential back-off and full
+    jitter, or after the time in `Retry-After`; other answers never.
 
     Args:
         source: its definition; says pace, time-out and attempts.
@@ -52,12 +52,12 @@ class HttpClient:
         self._pacer = Pacer(sleep, clock, 1 / source.requests_per_second if source.requests_per_second else 0.0)
 
     def get(self, url: str, call: str, read: Callable[[Reply], T], headers: Mapping[str, str] | None = None) -> T:
-        """Ask, and again where waiting may help.
+        """Send a request; retry it where waiting may help.
 
         Args:
-            call: what is asked for, in errors.
-            read: turns an answer into a result; what it raises of SourceUnreachable and SourceRateLimited is retried
-                as if the transport had. It sees any status but 429, 418, 408 and 5xx.
+            call: name of the request in errors.
+            read: turns an answer into a result. If it raises SourceUnreachable or SourceRateLimited, the request is
+                retried as if the transport had failed. It receives any status but 429, 418, 408 and 5xx.
 
         Raises:
             PriceSourceError: any of its kinds.
@@ -101,7 +101,7 @@ class HttpClient:
         return "".join(character if character.isprintable() else " " for character in text[:_LONGEST_MESSAGE])
 
     def check_status(self, reply: Reply, call: str) -> None:
-        """Refuse any answer but 200.
+        """Raise an error for any status but 200.
 
         Raises:
             SourceRefused: names the status.

@@ -1,6 +1,6 @@
-"""What every price source is asked and answers: the one form behind which exchanges, feeds and reference rates stand.
+"""The protocol of all price sources: exchanges, feeds and reference rates implement it.
 
-When a source is asked, and what becomes of its answers, does not go here.
+Other modules decide when to poll a source, and store its answers.
 """
 
 from collections.abc import Iterator, Sequence
@@ -34,9 +34,9 @@ class MarketPrice:
     """One price of a market, exact: positive, at most 18 decimals and 20 digits before them.
 
     Attributes:
-        effective_from: aware UTC; never later than the moment of the answer. The end of a candle, a feed's
-            `updatedAt`, the moment at which a best offer was received, the time of a trade by the exchange's clock,
-            the hour of publication of a reference rate.
+        effective_from: aware UTC; never later than the moment of the answer. For each kind: the end of a
+            candle, a feed's `updatedAt`, the receipt of a best offer, the exchange's time of a trade, the hour of
+            publication of a reference rate.
         window_start: aware UTC; the start of a candle; None for a price of a moment.
     """
 
@@ -49,7 +49,7 @@ class MarketPrice:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why one market has no price of a type in an answer that is otherwise good; `detail` in words."""
+    """Reason why one market has no price of a type in an otherwise good answer; `detail` is a text for people."""
 
     market_id: str
     price_type: str
@@ -58,7 +58,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class PollResult:
-    """The newest prices; each that was wanted is in exactly one of the two, in the order asked."""
+    """The newest prices; each wanted price is in exactly one of the two lists, in the order of the request."""
 
     prices: list[MarketPrice]
     problems: list[Problem]
@@ -70,8 +70,8 @@ class HistoryPage:
 
     Attributes:
         prices: by effective_from, no two of the same.
-        up_to: aware UTC; everything effective up to here, this moment included, was asked for: go on from here.
-        problems: what the source answered in this piece that is no price.
+        up_to: aware UTC; the piece covers all prices effective up to and including this moment; continue from here.
+        problems: answers of the source in this piece that are no prices.
     """
 
     prices: list[MarketPrice]
@@ -93,7 +93,7 @@ class PriceClient(Protocol):
         """Return the newest price of each (market_id, price_type), in one batch where the source has one.
 
         Raises:
-            ExtractError: the source as a whole gave no usable answer; a market without a price is a problem instead.
+            ExtractError: the source as a whole gave no usable answer; a single market without a price is a `Problem`.
         """
 
     def history(
@@ -108,10 +108,10 @@ class PriceClient(Protocol):
             start, end: aware.
 
         Yields:
-            Pages that join; the last one reaches `end`. What the source has no price for is not in them.
+            Pages that adjoin; the last one reaches `end`. Times without a price have no entry.
 
         Raises:
-            ExtractError: the source gave no usable answer; the pages before hold.
+            ExtractError: the source gave no usable answer; the pages yielded before remain valid.
             MarketUnknown: the source has no such market (any more).
         """
 

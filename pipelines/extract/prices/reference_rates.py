@@ -1,7 +1,8 @@
 """The European Central Bank's euro reference rates: one price of the euro in each currency per working day.
 
-A day's rates are in force from 16:00 in Frankfurt on, about when they are published; a file that has them a little
-earlier is taken at its word at 16:00. Source: https://www.ecb.europa.eu/stats/policy_and_exchange_rates/euro_reference_exchange_rates/
+A day's rates are effective from 16:00 in Frankfurt, about when they are published. If a file has them a little
+earlier, they are effective from 16:00 all the same.
+Source: https://www.ecb.europa.eu/stats/policy_and_exchange_rates/euro_reference_exchange_rates/
 """
 
 import time
@@ -129,12 +130,12 @@ class ReferenceRateClient:
 
 
 def parse_rates(document: bytes) -> Rates:
-    """Read one of the bank's files: `Cube` elements, of days within each other of currencies.
+    """Read one of the bank's files: nested `Cube` elements, one per day and in it one per currency.
 
-    A document type, and with it every entity, is refused: nothing can be expanded or fetched by reading a file.
+    A document type, and with it every entity, is refused, so that parsing a file cannot expand or fetch anything.
 
     Raises:
-        ValueError: it is not XML, has a document type, or not the form; says which.
+        ValueError: it is not XML, has a document type, or is malformed; says which.
     """
     rates: Rates = {}
     days: list[date] = []
