@@ -1,1 +1,1 @@
-"""What the chain said: headers, rows, coverage, reorganisations and second readings."""
+"""Stored facts of the chain: headers, rows, coverage, reorganisations and second readings."""

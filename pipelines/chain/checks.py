@@ -1,6 +1,6 @@
 """Checks that guard the raw tables of a network after its cycle; the SQL of each is in `sql/check_<name>.sql`.
 
-A check's query answers one row: how many places are wrong, and one of them in words.
+A check's query returns one row: the number of faults, and a description of one of them.
 """
 
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ from pipelines.raw.database import named
 
 @dataclass(frozen=True)
 class RawCheck:
-    """One check: the asset that it speaks of and what it proves; a warning fails nothing.
+    """A check: the asset to which it belongs and the property that it proves; a warning fails nothing.
 
-    Without an asset it is one of the rows of the network's family.
+    `asset` is None for the assets of the rows of the network's family.
     """
 
     name: str
@@ -26,7 +26,7 @@ class RawCheck:
 
 @dataclass(frozen=True)
 class Finding:
-    """What a check found: how many places are wrong, and one of them."""
+    """Result of a check: the number of faults, and an example of one."""
 
     check: RawCheck
     count: int
@@ -51,12 +51,12 @@ RAW_CHECKS = (
 
 
 def check_batch(connection: duckdb.DuckDBPyConnection, network: str, batch_id: int) -> list[Finding]:
-    """Run every check over what the batch wrote for the network."""
+    """Run every check over the rows of the network in a batch."""
     return [run_check(connection, check, network, batch_id) for check in RAW_CHECKS]
 
 
 def run_check(connection: duckdb.DuckDBPyConnection, check: RawCheck, network: str, batch_id: int) -> Finding:
-    """Run one check over what the batch wrote for the network."""
+    """Run one check over the rows of the network in a batch."""
     parameters = {"network": network, "batch": batch_id, "tail": MOST_TAIL_BLOCKS}
     row = connection.execute(*named(f"check_{check.name}", parameters)).fetchone()
     assert row is not None

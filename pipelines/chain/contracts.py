@@ -1,4 +1,4 @@
-"""Writing metadata of contracts, and whether a second reading agreed."""
+"""Storage of contracts' metadata, and comparison with second readings."""
 
 from typing import Literal, TypeAlias
 

@@ -1,4 +1,4 @@
-"""The record of what has been collected. "Where are we" is computed from it; there is no other cursor."""
+"""The collected ranges of blocks. The next range to collect is computed from them; there is no other cursor."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -15,19 +15,19 @@ from pipelines.tables.sources import TABLES
 
 
 class Watched(NamedTuple):
-    """An address on a network and what is collected of it."""
+    """An address on a network and the kind of rows that are collected for it."""
 
     kind: Kind
     address: str
 
 
 def tracked_kind(kind: Kind) -> str:
-    """The kind of the subjects that a kind of coverage belongs to: `token` or `wallet`."""
+    """Return the kind of the subjects to which a kind of coverage belongs: `token` or `wallet`."""
     return "token" if kind == "token" else "wallet"
 
 
 def watched_frame(subjects: dict[Watched, int]) -> pl.DataFrame:
-    """Rows of kind, address and row count, for the statements that join them."""
+    """Return rows of kind, address and row count, for statements that join them."""
     return pl.DataFrame(
         [(subject.kind, subject.address, count) for subject, count in subjects.items()],
         schema=TABLES["coverage"].schema("subject_kind", "address", "row_count"),
@@ -36,14 +36,14 @@ def watched_frame(subjects: dict[Watched, int]) -> pl.DataFrame:
 
 
 def read_coverage(connection: duckdb.DuckDBPyConnection, network: str) -> dict[Watched, list[BlockRange]]:
-    """Collected ranges of every address of the network, in order."""
+    """Return the collected ranges of every address of the network, in order."""
     return _read_ranges(connection, network, "coverage")
 
 
 def read_verified(
     connection: duckdb.DuckDBPyConnection, network: str
 ) -> tuple[dict[Watched, list[BlockRange]], dict[Watched, list[BlockRange]]]:
-    """Ranges of every address of the network that were read a second time: in full; and in full or by a sample."""
+    """Return two sets of ranges that were read a second time, by address: in full; and in full or by a sample."""
     in_full = _read_ranges(connection, network, "verified_ranges", "is_sampled = false")
     return in_full, _read_ranges(connection, network, "verified_ranges")
 
@@ -74,9 +74,9 @@ def record_verified(
     *,
     is_sampled: bool,
 ) -> None:
-    """Record that the range was read a second time; runs inside the caller's transaction, or as one of its own.
+    """Record that the range was read a second time, inside the caller's transaction, if any.
 
-    A range that continues the one before it extends that row. Nothing of a range that was read in full is disputed.
+    A range that continues the previous one extends that row. A range that was read in full is no longer disputed.
     """
     frame = pl.DataFrame({"address": list(addresses)}, schema={"address": pl.String})
     known = {"network": network, "kind": kind, "is_sampled": is_sampled}
@@ -125,8 +125,8 @@ def record_coverage(
 ) -> None:
     """Record that the range was collected for every subject, with its row count.
 
-    Runs inside the caller's transaction, the one that wrote the rows. A range that continues the one before it, from
-    the same provider, extends that row, so that a live subject keeps one row and not one per cycle.
+    Runs inside the caller's transaction, which wrote the rows. A range from the same provider that continues the
+    previous one extends that row, so that a live subject has one row and not one per cycle.
     """
     frame = watched_frame(subjects)
     with registered(connection, collected=frame):

@@ -1,4 +1,4 @@
-"""Results of second readings: disputed answers, differences, and blocks that must be read once more."""
+"""Results of second readings: disputed answers, differences, and blocks that must be read again."""
 
 import secrets
 from collections import defaultdict
@@ -20,7 +20,7 @@ class Answer(NamedTuple):
     """A reading of an address in a block that differs from the stored rows.
 
     Attributes:
-        fingerprint: of its rows.
+        fingerprint: hash of its rows.
         stored_rows, read_rows: numbers of stored rows and of rows in the reading.
     """
 
@@ -46,7 +46,7 @@ def read_tracked(connection: duckdb.DuckDBPyConnection, network: str) -> dict[Wa
 
 
 def read_disputed(connection: duckdb.DuckDBPyConnection, network: str) -> dict[Watched, list[BlockRange]]:
-    """Read the blocks with differing readings that are not judged, by address."""
+    """Read the blocks with differing readings and without a judgement, by address."""
     return _ranges(
         connection,
         "select subject_kind, address, block_number, block_number from raw.disputed_answers where network = $network",
@@ -55,7 +55,7 @@ def read_disputed(connection: duckdb.DuckDBPyConnection, network: str) -> dict[W
 
 
 def read_doubted(connection: duckdb.DuckDBPyConnection, network: str) -> dict[Watched, list[BlockRange]]:
-    """Read the blocks in which a balance does not fit its movements by the newest build, by address."""
+    """Read the blocks in which a balance does not match its movements in the newest build, by address."""
     if not has_relation(connection, "requests__readings"):
         return {}
     return _ranges(connection, sql("doubted_blocks"), {"network": network})
@@ -72,7 +72,7 @@ def _ranges(
 
 
 def read_seed(connection: duckdb.DuckDBPyConnection, network: str) -> str:
-    """Return the secret that chooses the samples of a network; the first call makes it."""
+    """Return the secret that chooses the samples of a network; the first call creates it."""
     known = connection.execute("select seed from raw.sample_seeds where network = ?", [network]).fetchone()
     if known is not None:
         return str(known[0])
@@ -82,7 +82,7 @@ def read_seed(connection: duckdb.DuckDBPyConnection, network: str) -> str:
 
 
 def read_answers(connection: duckdb.DuckDBPyConnection, network: str, answer: Answer, batch_id: int) -> frozenset[str]:
-    """Fingerprints of the readings of earlier cycles of the same address and block."""
+    """Return the fingerprints of earlier cycles' readings of the same address and block."""
     rows = connection.execute(
         """
         select fingerprint
@@ -129,7 +129,7 @@ def record_answer(
 
 
 def disputed_detail(connection: duckdb.DuckDBPyConnection, network: str) -> str | None:
-    """Describe the blocks with differing readings that are not judged; None where there is none."""
+    """Describe the blocks with differing readings and without a judgement; None where there is none."""
     rows = connection.execute(
         """
         select
@@ -170,8 +170,8 @@ def record_verification(
     """Record a second reading that differs from the stored rows; runs inside the caller's transaction.
 
     Args:
-        rows: how many were stored, and how many were read.
-        replaced: how many were removed, and how many were added.
+        rows: numbers of stored rows and of rows read.
+        replaced: numbers of removed and of added rows.
     """
     connection.execute(
         "insert into raw.verifications values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",

@@ -7,7 +7,7 @@ import duckdb
 
 from control.clock import stored_now
 
-# No answer of a shorter lie is ever settled.
+# A false answer of a node is never settled if it lasts for less than this.
 SETTLED_AFTER = timedelta(hours=1)
 
 
@@ -21,14 +21,14 @@ class Contradiction(NamedTuple):
 
 
 class KnownChain(NamedTuple):
-    """What is known of a network's chain.
+    """Stored facts about a network's chain.
 
     Attributes:
         final_number: the newest final block of earlier cycles, -1 before there is one.
         settled_number: the newest settled block, -1 before there is one. It was final for `SETTLED_AFTER`, and no
             answer of a node removes it.
-        genesis_hash: of block 0; "" if the node lacked it, None before it was read.
-        contradiction: that of the last cycles; None if the last cycle had none.
+        genesis_hash: hash of block 0; "" if the node lacked it, None before it was read.
+        contradiction: the contradiction of the last cycles; None if the last cycle had none.
     """
 
     final_number: int
@@ -38,7 +38,7 @@ class KnownChain(NamedTuple):
 
 
 def read_known_chain(connection: duckdb.DuckDBPyConnection, network: str) -> KnownChain:
-    """Read what is known of a network's chain."""
+    """Read the stored facts about a network's chain."""
     (row,) = connection.execute(
         """
         select
@@ -128,7 +128,7 @@ def withdraw_final(connection: duckdb.DuckDBPyConnection, network: str, ancestor
 def drop_unfinished_attestations(connection: duckdb.DuckDBPyConnection, network: str, ancestor: int) -> None:
     """Delete attestations after a block that are not finished; their requests resolve to a block again.
 
-    A finished attestation stays: the marts supersede it, because its block has another hash.
+    A finished attestation remains: the marts supersede it, because its block has another hash.
     """
     connection.execute(
         """

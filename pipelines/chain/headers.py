@@ -19,7 +19,7 @@ def insert_blocks(
     *,
     is_tail: bool = False,
 ) -> None:
-    """Add headers that are not stored yet (columns of `Node.headers`); those of the tail are stored whoever tracks."""
+    """Add headers (columns of `Node.headers`) that are not stored yet; those of the tail do not depend on tracking."""
     with registered(connection, headers=headers):
         connection.execute(
             """
@@ -36,7 +36,7 @@ def insert_blocks(
 
 
 def missing_headers(connection: duckdb.DuckDBPyConnection, network: str, numbers: Iterable[int]) -> list[int]:
-    """Those of the block numbers whose header is not stored, in order."""
+    """Return the given block numbers without a stored header, in order."""
     wanted = pl.DataFrame({"block_number": sorted(set(numbers))}, schema={"block_number": pl.Int64})
     with registered(connection, wanted=wanted):
         rows = connection.execute(
@@ -53,7 +53,7 @@ def missing_headers(connection: duckdb.DuckDBPyConnection, network: str, numbers
 
 
 def hashes_of(connection: duckdb.DuckDBPyConnection, network: str, numbers: Sequence[int]) -> dict[int, str]:
-    """Hashes of the blocks whose headers are stored."""
+    """Return the hashes of those blocks that have a stored header."""
     return dict(
         connection.execute(
             "select block_number, block_hash from raw.blocks where network = ? and list_contains(?, block_number)",

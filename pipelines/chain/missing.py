@@ -1,4 +1,4 @@
-"""Block ranges that views ask for and coverage lacks."""
+"""Block ranges in views that coverage lacks."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -14,11 +14,11 @@ from pipelines.rows import Kind, Segment
 def missing_segments(
     connection: duckdb.DuckDBPyConnection, network: str, head_number: int, *, is_live: bool
 ) -> list[Segment]:
-    """What all tenants' views ask for and coverage lacks: tokens first, in block order.
+    """Return the blocks in all tenants' views that coverage lacks: tokens first, in block order.
 
-    Live are windows, and history that was complete already and lost blocks to a reorganisation; the others are the
-    history requests that are not finished. Addresses that miss the same blocks share a segment, so that they are asked
-    for together. A wallet whose native value is collected in full misses its transactions (`native`) beside its token
+    Live segments are those of windows, and of complete history that lost blocks to a reorganisation. The others belong
+    to unfinished history requests. Addresses that lack the same blocks share a segment, so that one request collects
+    them together. A wallet with native value in full has separate segments for transactions (`native`) and for token
     transfers (`wallet`).
     """
     wanted: dict[Watched, list[BlockRange]] = defaultdict(list)
@@ -47,7 +47,7 @@ def missing_segments(
 def segments_of(
     wanted: Mapping[Watched, list[BlockRange]], covered: Mapping[Watched, list[BlockRange]]
 ) -> list[Segment]:
-    """What of the wanted ranges is not covered, by kind and in block order."""
+    """Return the uncovered parts of the wanted ranges, by kind and in block order."""
     holes: dict[Kind, dict[BlockRange, list[str]]] = defaultdict(lambda: defaultdict(list))
     for watched, ranges in wanted.items():
         for hole in difference(ranges, covered.get(watched, [])):

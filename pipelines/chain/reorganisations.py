@@ -1,4 +1,4 @@
-"""Removal of all that rests on orphaned blocks."""
+"""Removal of all rows and readings that depend on orphaned blocks."""
 
 import duckdb
 
@@ -21,14 +21,14 @@ def remove_orphaned(
     *,
     was_false: bool = False,
 ) -> int:
-    """Remove all that rests on blocks after the common ancestor, in one transaction, and return the rows removed.
+    """Remove everything that depends on blocks after the common ancestor, in one transaction; return the rows removed.
 
-    Rows, headers and readings go; coverage is cut at the ancestor. Windows that were resolved by an orphaned block
-    are resolved again. The subjects are marked from the first orphaned block on, and the event is recorded. If the
-    orphaned blocks were final or `was_false`, no block after the settled one is final any more.
+    Rows, headers and readings are deleted; coverage is cut at the ancestor. Windows that an orphaned block resolved are
+    resolved again. The subjects are marked from the first orphaned block on, and the event is recorded. If the
+    orphaned blocks were final or `was_false`, no block after the settled one remains final.
 
     Args:
-        was_false: no reorganisation orphaned the blocks. A block that the node called final beside them counts no more.
+        was_false: the node's chain was false, without a reorganisation. A final block of that chain no longer counts.
     """
     removed = 0
     with transaction(connection):
@@ -88,7 +88,7 @@ def remove_orphaned(
             "delete from raw.suspected_tokens where network = ? and since_block > ?", [network, ancestor]
         )
         connection.execute("delete from raw.period_ends where network = ? and block_number > ?", [network, ancestor])
-        # Searches go through the transactions that came in the place of others.
+        # Searches must read the transactions that replaced orphaned ones.
         connection.execute(
             """
             update raw.searched_remainders set from_block = ?, from_position = -1

@@ -1,4 +1,4 @@
-"""Moving the facts of one network out of the warehouse, so that it is collected again from another chain."""
+"""Reset of a network: moves its facts out of the warehouse, so that it can be collected from another chain."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,12 +14,12 @@ from pipelines.raw.database import transaction
 from pipelines.tables.sources import TABLES
 from pipelines.tenants.configuration import open_batch
 
-# Definitions and configuration stay; the archive has a copy of them, so that its keys can be resolved.
+# Definitions and configuration remain; the archive has a copy of them, so that its keys can be resolved.
 _CONFIGURATION = ("networks", "common_tokens", "control_ledgers", "control_subjects")
 # Records of cycles, and counts of requests.
 _RECORDS = ("collections", "collection_failures", "requests_spent")
 _OF_SUBJECTS = ("opened_ranges", "closed_ranges", "attestation_requests")
-# Work that tenants requested: unfinished work begins again. The marts supersede attestations by themselves.
+# Work that tenants requested: unfinished work begins again. The marts supersede attestations on their own.
 _REQUESTS = ("history_requests", "attestation_requests", "attestations")
 
 
@@ -36,15 +36,15 @@ class Reset:
 
 
 def reset_network(connection: duckdb.DuckDBPyConnection, network: str, folder: Path) -> tuple[Reset, int]:
-    """Move all facts of a network into a file of their own, and have its windows and history requests collected again.
+    """Move all facts of a network into a file of their own; its windows and history requests are collected again.
 
-    The copy is complete and compared before anything is removed; the removal is one transaction. A process that is
-    killed in between leaves an archive and an unchanged warehouse.
+    The complete copy is compared before anything is removed, and the removal is one transaction. If the process is
+    killed in between, there is an archive and an unchanged warehouse.
 
     Args:
         connection: the open warehouse, under the writer's lock.
-        network: its name, also of one that is no longer defined.
-        folder: of the archives; made when absent.
+        network: its name; the network may be undefined by now.
+        folder: of the archives; created if absent.
 
     Returns:
         The result, and the batch under which the marts compute the network again.

@@ -1,4 +1,4 @@
-"""Writing what a chain said: rows, their coverage and their marks for the marts in one transaction."""
+"""Storage of a chain's rows, in one transaction with their coverage and the marks for the marts."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -26,7 +26,7 @@ class Replaced(NamedTuple):
 
 
 class HashMismatchError(Exception):
-    """Rows name another hash for a block than its stored header: the chain moved while it was read."""
+    """Rows name another hash for a block than its stored header: the chain changed while it was read."""
 
     def __init__(self, block_number: int) -> None:
         super().__init__(f"block {block_number} changed while it was being read")
@@ -59,12 +59,12 @@ def _insert(
     *,
     is_first: bool,
 ) -> None:
-    """Insert rows of a segment in the place of those stored under the same keys, and note what that changes.
+    """Insert rows of a segment, replace stored rows with the same keys, and note the changes.
 
-    A row that is stored as it is given stays with its cycle: for those who saw it before it is no news.
+    A row that is equal to the stored one remains in its cycle: it is not new to tenants who saw it before.
 
     Args:
-        is_first: nothing of the segment is stored in its range.
+        is_first: the segment has no stored rows in its range.
     """
     key = ", ".join(table.key)
     stored = f"from raw.{table.name} where {_rows_of(table, segment.kind)}"
@@ -78,7 +78,7 @@ def _insert(
         else:
             _put(connection, network, table, f"{stored} and ({key}) in (select {key} from incoming)", parameters, batch)
             _note_changed(connection, network, table, "before", _SUBJECT_KINDS, is_native=is_native)
-        # What moved between nobody and nobody is its token's, and no party's.
+        # A movement without sender and recipient belongs to its token only.
         _note_changed(connection, network, table, "incoming", ("token",), is_native=is_native)
 
 
@@ -90,7 +90,7 @@ def _put(
     parameters: Mapping[str, object],
     batch: int,
 ) -> None:
-    """Replace stored rows, which go to `before`, by those of `incoming`; equal ones stay and go to `unchanged`."""
+    """Replace stored rows, which move to `before`, by those of `incoming`; equal ones are listed in `unchanged`."""
     key = ", ".join(table.key)
     connection.execute(f"create or replace temp table given as from raw.{table.name} limit 0")
     connection.execute(
@@ -116,7 +116,7 @@ def _note_changed(
     *,
     is_native: bool,
 ) -> None:
-    """Note the blocks of the rows that are not in `unchanged`, and subjects of the kinds in whose views they are."""
+    """Note the blocks of rows not in `unchanged`, and the subjects of the kinds that have these rows in their views."""
     changed = f"{rows} anti join unchanged using ({', '.join(table.key)})"
     connection.execute(f"insert into changed_blocks select distinct block_number from {changed}")
     for kind in kinds:
@@ -140,10 +140,10 @@ def _note_changed(
 
 
 def _mark_parties(connection: duckdb.DuckDBPyConnection, network: str, segment: Segment, batch: int) -> None:
-    """Mark every subject in whose view the segment's rows are.
+    """Mark every subject that has rows of the segment in its view.
 
-    What one collection brings may be what another one missed: subjects that it was not made for are marked where rows
-    were not stored as they are now.
+    A collection may add rows that another one missed. So subjects that this collection was not made for are marked too,
+    where a row was stored differently or not at all.
     """
     connection.execute(
         """
@@ -196,12 +196,12 @@ def replace_rows(
 ) -> Replaced:
     """Replace all stored rows of the segment's addresses in its range, in one transaction.
 
-    Balances go too if they were read because of a removed row alone. Coverage counts the rows that are stored then,
+    Balances that were read only because of a removed row are deleted too. Afterwards coverage counts the stored rows,
     and changed subjects are marked.
 
     Args:
-        segment: judged blocks that are covered.
-        rows: as `store_segment`; all that the blocks hold.
+        segment: covered blocks that were judged.
+        rows: all rows of the blocks, as for `store_segment`.
 
     Raises:
         HashMismatchError: a row's block hash is not that of the stored header; nothing is written.
@@ -262,10 +262,10 @@ def _count_again(connection: duckdb.DuckDBPyConnection, network: str, table: Row
 
 
 def _remove_readings(connection: duckdb.DuckDBPyConnection, network: str, table: RowTable, batch_id: int) -> None:
-    """Remove the balances that were read because of rows of `before` that are gone, and mark their subjects.
+    """Remove balances that were read because of deleted rows of `before`, and mark their subjects.
 
-    Balances with another reason stay: another movement, a search that found the holder, or an attestation.
-    Balances of tracked wallets in tracked and common tokens stay too.
+    Balances with another reason remain: another movement, a search that found the holder, or an attestation.
+    Balances of tracked wallets in tracked and common tokens remain too.
     """
     if table.token is None:
         return
@@ -339,15 +339,15 @@ def store_segment(
     batch_id: int,
     spending: UsageRecord | None = None,
 ) -> None:
-    """Add rows of the segment's addresses in its range, with coverage and what they took, in one transaction.
+    """Add rows of the segment's addresses in its range, with coverage and usage, in one transaction.
 
-    A row that is stored already stands, also where it is not given now: a row that an answer names is in its block,
-    which has the stored header's hash, and an answer may leave rows out. What is given otherwise takes its place.
+    A stored row remains even if it is not among the given ones. A row in an answer is in its block, which has the
+    stored header's hash, and another answer may omit rows. A given row that differs replaces the stored one.
 
     Args:
-        segment: what was asked for; each address is covered, also without rows.
+        segment: requested addresses and blocks; each address becomes covered, also without rows.
         rows: of each table that the segment's kind fills in the network's family; their headers are stored already.
-        spending: what reading them took.
+        spending: usage of the reading.
 
     Raises:
         HashMismatchError: a row's block hash is not that of the stored header; nothing is written.
@@ -363,7 +363,7 @@ def store_segment(
             if not frame.is_empty():
                 _insert(connection, table, network, frame, segment, batch_id, is_first=is_first)
             columns = table.addressed(segment.kind)
-            # Of what is stored for the first time, the frame has all rows, and is quicker to count.
+            # On the first storage, the frame has all rows; counting them there is faster.
             known = frame if is_first else connection.execute(f"select {', '.join(columns)} {stored}", parameters).pl()
             for address, count in _counted(known, columns):
                 if address in counts:
@@ -376,14 +376,14 @@ def store_segment(
 
 
 def _counted(rows: pl.DataFrame, columns: Sequence[str]) -> list[tuple[str | None, int]]:
-    """How many rows name each address in any of the columns."""
+    """Return the number of rows that name each address in any of the columns."""
     named = [rows.select(pl.int_range(pl.len()).alias("row"), address=column) for column in columns]
     rows_of = named[0] if len(named) == 1 else pl.concat(named).unique()
     return rows_of.group_by("address").len().rows()
 
 
 def _rows_of(table: RowTable, kind: Kind) -> str:
-    """The condition for a segment's rows of a table; its parameters are those of `_parameters`."""
+    """Return the condition for a segment's rows of a table; its parameters are those of `_parameters`."""
     columns = (f"{column} in (select unnest($addresses::varchar[]))" for column in table.addressed(kind))
     return f"network = $network and block_number between $first and $last and ({' or '.join(columns)})"
 
@@ -394,7 +394,7 @@ def _parameters(network: str, segment: Segment) -> dict[str, object]:
 
 
 def read_rows(connection: duckdb.DuckDBPyConnection, network: str, table: RowTable, segment: Segment) -> pl.DataFrame:
-    """Read the stored rows of a segment's addresses, in the form in which a family gives them."""
+    """Read the stored rows of a segment's addresses, in the form in which a family returns them."""
     columns = (f"{name}::varchar as {name}" if type_ == pl.String else name for name, type_ in table.row_schema.items())
     stored = connection.execute(
         f"select {', '.join(columns)} from raw.{table.name} where {_rows_of(table, segment.kind)}",

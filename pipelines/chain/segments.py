@@ -1,4 +1,4 @@
-"""Collecting what is missing, segment by segment: the rows of some addresses over a range, write by write."""
+"""Collection of missing segments: reads the rows of some addresses over a range, and stores them part by part."""
 
 import logging
 import time
@@ -22,7 +22,7 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass
 class NetworkReport:
-    """What one cycle, or one slice of history, did on one network."""
+    """Result of one cycle, or of one slice of history, on one network."""
 
     network: str
     head: int | None = None
@@ -47,7 +47,7 @@ def log_words(error: ExtractError) -> None:
 
 
 def record_others(connection: duckdb.DuckDBPyConnection, node: Node, purpose: WorkClass) -> None:
-    """Record what a node was asked since, beside the parts that were written."""
+    """Record the node's requests since the last record that were not for stored parts."""
     record_usage(connection, node.network.name, UsageRecord(purpose, "other", node.meter.take()))
 
 
@@ -56,9 +56,9 @@ class Collector:
     """Collects on one network, at one head.
 
     Attributes:
-        capabilities: what its node can do.
+        capabilities: capabilities of its node.
         final_number: newest final block.
-        purpose: what its requests count for.
+        purpose: class of work to which its requests count.
     """
 
     connection: duckdb.DuckDBPyConnection
@@ -71,15 +71,15 @@ class Collector:
 
     @property
     def network(self) -> str:
-        """The network's name."""
+        """Name of the network."""
         return self.node.network.name
 
     def collect(self, segment: Segment) -> Generator[BlockRange]:
-        """Collect a segment from its first block on, and give out each part once it is written with its coverage.
+        """Collect a segment from its first block on; yield each part after storing it with its coverage.
 
         Raises:
-            ExtractError: the node gave no usable answer; what was given out before stays.
-            HashMismatchError: the chain moved while it was read.
+            ExtractError: the node gave no usable answer; the parts yielded before remain stored.
+            HashMismatchError: the chain changed while it was read.
         """
         began = time.monotonic()
         for part in self.node.collect(segment, self.final_number):
@@ -93,16 +93,16 @@ class Collector:
             began = time.monotonic()
 
     def store(self, segment: Segment, part: Part, provider: str, began: float) -> None:
-        """Write what a part holds of the segment's addresses, with headers and coverage, and what it took.
+        """Store the rows of a part for the segment's addresses, with headers, coverage and usage.
 
         Args:
-            segment: what was asked for.
-            part: what came of it.
-            provider: who was asked.
-            began: when, on the monotonic clock.
+            segment: requested addresses and blocks.
+            part: result of the request.
+            provider: provider that returned the part.
+            began: start time, on the monotonic clock.
 
         Raises:
-            HashMismatchError: the chain moved while it was read.
+            HashMismatchError: the chain changed while it was read.
         """
         for error in part.unread:
             self.note(error, f"internal transfers are booked by balance: {error}")
@@ -132,7 +132,7 @@ class Collector:
         return hashes_of(self.connection, self.network, numbers)
 
     def note(self, error: ExtractError, detail: str) -> None:
-        """Note what could not be read, without a word on the network's status."""
+        """Record a failed reading; the network's status does not change."""
         log_words(error)
         blocks = (error.from_block, error.to_block)
         record_failure(self.connection, self.network, error.call, blocks, detail, self.batch_id)

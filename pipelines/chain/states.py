@@ -1,4 +1,4 @@
-"""State of each network: what its node said, what failed, what was collected."""
+"""State of each network: the facts about its node, its failures, and its collected rows."""
 
 import duckdb
 
@@ -18,13 +18,13 @@ def record_healthy(
     batch_id: int,
     status: str = "Healthy",
 ) -> None:
-    """Keep what the network's node said in a cycle that went well.
+    """Store the facts about a network's node after a successful cycle.
 
-    Subjects in whose views rows became final since the last state are marked.
+    Mark subjects with rows in their views that became final since the last state.
 
     Args:
-        facts: the other columns of raw.network_states by name: head_*, capabilities, and detail where something is
-            to be done.
+        facts: the other columns of raw.network_states by name: head_*, capabilities, and detail if an operator should
+            act.
     """
     now = stored_now()
     before = connection.execute(
@@ -59,7 +59,7 @@ def record_failure(
     detail: str,
     batch_id: int,
 ) -> None:
-    """Record what could not be read; the network's status stays."""
+    """Record a failed reading; the network's status does not change."""
     connection.execute(
         "insert into raw.collection_failures values (?, ?, ?, ?, ?, ?, ?)",
         [batch_id, network, call, *covered, detail, stored_now()],
@@ -77,7 +77,7 @@ def record_unhealthy(
     *,
     has_progressed: bool = False,
 ) -> None:
-    """Record a failed part of a cycle, and the network's status. Known facts about its node stay.
+    """Record a failed part of a cycle, and the network's status. Known facts about its node remain.
 
     Args:
         has_progressed: ranges were collected before, so that the next failure counts as the first one.
@@ -138,7 +138,7 @@ def mark_over_budget(connection: duckdb.DuckDBPyConnection, network: str, detail
 def record_collection(
     connection: duckdb.DuckDBPyConnection, network: str, table: str, covered: BlockRange | None, rows: int, batch: int
 ) -> None:
-    """Note what a cycle collected, for its report."""
+    """Record the rows that a cycle collected, for its report."""
     first, last = covered if covered else (None, None)
     connection.execute(
         "insert into raw.collections values (?, ?, ?, ?, ?, ?)", [batch, network, table, first, last, rows]

@@ -28,11 +28,11 @@ from pipelines.extract.errors import (
 )
 from pipelines.extract.family import Header, Node
 
-# Where a network's block time is not defined: no network makes more blocks.
+# For networks without a defined block time: no network makes more blocks.
 _MOST_PER_SECOND = 100
-# A defined block time may be so many times too long: networks become faster before their definition follows.
+# A network may make blocks faster than its defined block time by this factor: definitions follow later.
 _TOLERANCE = 4
-# Blocks that need no time: timestamps are whole seconds, and blocks come in bursts.
+# Number of blocks that may come at once: timestamps are whole seconds, and blocks come in bursts.
 _BURST = 1_000
 # Stored headers that are compared with the node in one step back.
 _STEP = 1_000
@@ -43,7 +43,7 @@ _LINKED = "(is_tail is distinct from false or block_number = $settled)"
 
 
 class StaleHead(ExtractError):
-    """The node's head is behind what was collected from it, on the same chain or far back: the node is unhealthy."""
+    """The node's head is behind the newest stored block, on the same chain or far back: the node is unhealthy."""
 
 
 class ImplausibleHead(ExtractError):
@@ -75,7 +75,7 @@ def check_head(connection: duckdb.DuckDBPyConnection, node: Node, head: Header) 
     """Refuse a head that is further ahead than the time since the newest stored block, or any genesis, allows.
 
     Raises:
-        ImplausibleHead: it is; names the definition's field that says how fast the network may be.
+        ImplausibleHead: the head is too far ahead; names the field of the definition that sets the network's speed.
     """
     network = node.network
     row = connection.execute(
@@ -139,12 +139,11 @@ def _hash_of(node: Node, number: int) -> str | None:
 def repair_tail(connection: duckdb.DuckDBPyConnection, node: Node, head: Header, batch_id: int) -> int | None:
     """Compare the stored tail with the node and remove orphaned blocks; return the common ancestor if there are any.
 
-    One or two headers settle the usual case: stored blocks of the tail are linked by parent hash, so when the newest is
-    canonical, all before it are. History stores headers as well, which may lie ahead of a tail that is orphaned.
+    One or two headers are enough in the usual case. Stored blocks of the tail are linked by parent hash, so if the
+    newest is canonical, all before it are too. History stores headers as well, which may be after an orphaned tail.
 
-    Two kinds of blocks are out of reach of a reorganisation: final ones, and those far ahead of a head that is younger
-    than all of them. They are removed too, back to the settled block, if several cycles confirm that the chain lacks
-    them.
+    A reorganisation cannot reach two kinds of blocks: final ones, and those far ahead of a head that is younger than
+    all of them. They are removed too, back to the settled block, if several cycles confirm that the chain lacks them.
 
     Raises:
         StaleHead: the node's head is older than the newest stored block, and no reorganisation explains it.
@@ -202,8 +201,8 @@ def repair_tail(connection: duckdb.DuckDBPyConnection, node: Node, head: Header,
 def _common_ancestor(node: Node, head: Header, stored: "_Stored") -> int | None:
     """Return the newest stored block, not before the settled one, that is on the node's chain with all before it."""
     last = head.number
-    # An ordinary reorganisation ends after the final block; only another one costs the headers before that. If the
-    # final block was false, headers of the tail alone are linked to all before them.
+    # An ordinary reorganisation ends after the final block; only others need the headers before that. If the final
+    # block was false, only headers of the tail are linked to all before them.
     for first, condition in ((stored.final, "true"), (stored.settled, _LINKED)):
         while known := stored.hashes(first, last, condition):
             canonical = _canonical(node, known)
@@ -239,7 +238,7 @@ def _check_genesis(node: Node, known: KnownChain) -> None:
 
 
 def _reset(connection: duckdb.DuckDBPyConnection, node: Node, head: Header, settled: int) -> ChainReset:
-    """Describe a chain without the settled block by that block, or by the newest one that a shorter chain has."""
+    """Return the error for a chain without the settled block; it names that block or the newest of a shorter chain."""
     rows = connection.execute(
         """
         select block_number, block_hash from raw.blocks
@@ -306,7 +305,7 @@ class _Stored:
         return {number: block_hash for number, block_hash, _ in rows}
 
     def first_after(self, number: int) -> tuple[int, str]:
-        """The first one after a number."""
+        """Return the first stored block after a number."""
         return self._rows("block_number > $number", "block_number limit 1", number=number)[0][:2]
 
 
@@ -318,14 +317,14 @@ def _moved(node: Node, number: int) -> ChainReorganised:
 def extend_tail(
     connection: duckdb.DuckDBPyConnection, node: Node, head: Header, final_number: int, batch_id: int
 ) -> int:
-    """Store the headers after the newest stored one, or after the final block, up to the head; return how many.
+    """Store the headers after the newest stored one, or after the final block, up to the head; return their number.
 
-    Of a longer tail, only its newest part: a chain that is not final for days, or a node that says so, costs no more.
+    Store only the newest part of a longer tail: a chain without finality for days must not cost more.
 
     Raises:
         ChainReorganised: the headers do not join the stored ones, or do not end in the head; nothing is written.
     """
-    # History stores headers too, where its ranges end: one may lie behind blocks that a killed cycle did not store.
+    # History stores the headers at the ends of its ranges, perhaps after blocks that a killed cycle did not store.
     row = connection.execute(
         """
         select block_number, block_hash from raw.blocks
@@ -354,7 +353,7 @@ def extend_tail(
         if stored.get(number, block_hash) != block_hash:
             raise _moved(node, number)
     if final_number < newest_number < first - 1:
-        # What lies between was not read: nothing else shows that the two parts are of one chain.
+        # The headers in between were not read: only this shows that both parts belong to one chain.
         (current,) = node.headers([newest_number])["block_hash"]
         if current != newest_hash:
             raise _moved(node, newest_number)

@@ -1,4 +1,4 @@
-"""Block times: what is stored is in order, and false times that were stored are found and read again."""
+"""Block times: checks that stored times are in order, and reads false stored times again."""
 
 from datetime import datetime
 
@@ -14,18 +14,18 @@ from pipelines.extract.headers import MOST_AHEAD, dated_before
 from pipelines.raw.database import sql, transaction
 from pipelines.raw.frames import registered
 
-# Headers that are read again together.
+# Number of headers read again in one step.
 _STEP = 1_000
 
 
 def store_headers(
     connection: duckdb.DuckDBPyConnection, node: Node, headers: pl.DataFrame, batch_id: int, *, is_tail: bool = False
 ) -> None:
-    """Add headers (columns of `Node.headers`) that are not stored yet and whose times fit those that are.
+    """Add headers (columns of `Node.headers`) that are not stored yet, with times that fit the stored ones.
 
     Raises:
-        FalseBlockTime: one is dated before a stored one that comes before it, or the other way round; the next cycle
-            reads the stored ones again.
+        FalseBlockTime: a header is dated before an earlier stored one, or after a later one; the next cycle reads the
+            stored ones again.
     """
     network = node.network.name
     conflict = first_conflict(connection, network, headers)
@@ -37,16 +37,16 @@ def store_headers(
 
 
 def repair_times(connection: duckdb.DuckDBPyConnection, node: Node, head: Header, batch_id: int) -> int | None:
-    """Read again the stored headers whose times cannot be, and remove what rests on false ones.
+    """Read stored headers with impossible times again, and remove everything that depends on false ones.
 
-    All of them are held against each other once, and again when a later block contradicts one: times of the tail may
-    be false though they were in order. Otherwise only this machine's clock can have been wrong.
+    All stored times are compared once, and again after a later block contradicts one of them: false times of the tail
+    may have been in order before. Otherwise only this machine's clock can have been wrong.
 
     Returns:
-        The block after which all was removed, to be collected again; None where no time was false.
+        The block after which all was removed and must be collected again; None where no time was false.
 
     Raises:
-        FalseBlockTime: the node says the same false times again, or others before what stays; nothing is removed.
+        FalseBlockTime: the node repeats the false times, or its new ones precede remaining blocks; nothing is removed.
     """
     network = node.network.name
     latest = (utc_now() + MOST_AHEAD).replace(tzinfo=None)
@@ -87,10 +87,10 @@ Conflict = tuple[int, datetime, int, datetime]
 
 
 def first_conflict(connection: duckdb.DuckDBPyConnection, network: str, headers: pl.DataFrame) -> Conflict | None:
-    """The first block, among new headers and the stored ones around them, that is dated before the one before it.
+    """Return the first of the new headers, and the stored ones around them, that is dated before its predecessor.
 
     Returns:
-        Its number and time, and those of the one before it; None where all are in order.
+        Its number and time, and those of its predecessor; None where all are in order.
     """
     with registered(connection, headers=headers):
         row = connection.execute(sql("conflicting_times"), {"network": network}).fetchone()
@@ -98,9 +98,9 @@ def first_conflict(connection: duckdb.DuckDBPyConnection, network: str, headers:
 
 
 def suspected_blocks(connection: duckdb.DuckDBPyConnection, network: str, latest: datetime) -> list[int]:
-    """Stored blocks dated after `latest` and, as long as the network is not checked, others that may be false.
+    """Return stored blocks dated after `latest` and, unless the network is checked, others that may be false.
 
-    Those are blocks that are not in order, and the tail that is not final.
+    The others are blocks that are out of order, and the tail that is not final.
     """
     row = connection.execute(
         """
@@ -126,5 +126,5 @@ def note_checked(connection: duckdb.DuckDBPyConnection, network: str) -> None:
 
 
 def note_contradicted(connection: duckdb.DuckDBPyConnection, network: str) -> None:
-    """Record that the network's stored headers are to be checked again."""
+    """Record that the network's stored headers must be checked again."""
     connection.execute("delete from raw.checked_times where network = ?", [network])

@@ -1,12 +1,12 @@
-"""Second readings: reading collected ranges once more, comparing the rows, and judging differences.
+"""Second readings: read collected ranges again, compare the rows, and judge differences.
 
-A node behind a balancer can leave rows out without an error, and a node can lie. So each range is read a second time
+A node behind a load balancer can omit rows without an error, and a node can lie. So each range is read a second time
 once it is final: in a later cycle, on another connection, and in other pieces. With several providers, the second
-reading comes from another one. Neither reading is right because it is the later one. The block decides: its receipts,
-recomputed to its hash. Without them, a third reading in a later cycle decides, two against one. Until then nothing is
-removed or added, and the network's status is Inconsistent.
+reading comes from another one. The later reading is not right just because it is later. The block decides: its
+receipts, recomputed to its hash. Without them, a third reading in a later cycle decides, two against one. Until then
+nothing is removed or added, and the network's status is Inconsistent.
 
-The network's `verification` is the extent: everything, or a sample that no node can foresee.
+The network's `verification` sets the extent: everything, or a sample that no node can foresee.
 """
 
 import hashlib
@@ -43,15 +43,15 @@ from pipelines.raw.usage import read_budget
 from pipelines.rows import Segment, WorkClass
 from pipelines.tables.families import ROW_TABLES
 
-# Ranges that one cycle verifies at most, each of at most so many blocks: live tracking does not wait for the rest.
+# Number and length of the ranges that one cycle verifies at most: live tracking does not wait for the rest.
 _RANGES_PER_CYCLE = 20
 _BLOCKS_PER_RANGE = sampling.BLOCKS_PER_RANGE
-# Each block that is judged costs its receipts.
+# Judging a block costs a request for its receipts.
 _BLOCKS_JUDGED_PER_CYCLE = 200
 
 
 class _Piece(NamedTuple):
-    """A range that is read at once.
+    """A range that is read in one go.
 
     Attributes:
         segment: the blocks to read.
@@ -68,7 +68,7 @@ class _Verdict:
     """Judgements of the blocks of a part in which two readings differ.
 
     Attributes:
-        open: by address, the blocks that are not judged yet.
+        open: by address, the blocks without a judgement.
         judges: the ways in which the other blocks were judged.
         removed, added: numbers of rows.
     """
@@ -88,7 +88,7 @@ class _Verdict:
 def verify(collector: Collector) -> None:
     """Verify some of the final ranges that earlier cycles collected and that are not verified yet.
 
-    A second reading that fails is recorded and retried in a later cycle; it stops nothing. No piece is read once the
+    A failed second reading is recorded and retried in a later cycle; it stops nothing. No piece is read after the
     network's requests of the day are used up.
     """
     connection, network = collector.connection, collector.network
@@ -112,7 +112,7 @@ def verify(collector: Collector) -> None:
 
 
 def _owed(collector: Collector) -> list[_Piece]:
-    """Choose the pieces of this cycle. Disputed blocks have a quarter of the places, so that other pieces continue."""
+    """Choose the pieces of this cycle. Disputed blocks have a quarter of the places, so that other pieces advance."""
     connection, network = collector.connection, collector.network
     mode = collector.node.network.verification
     in_full, verified = read_verified(connection, network)
@@ -257,7 +257,7 @@ class _Verifier:
         return verdict
 
     def _proven(self, segment: Segment, hashes: Mapping[int, str]) -> Mapping[str, pl.DataFrame] | None:
-        """Read the rows that a block holds, from any provider that can prove them; None where none can."""
+        """Read the rows of a block from any provider that can prove them; None where none can."""
         node, block = self.collector.node, segment.covered.first
         judges = [node] if PROVABLE in self.collector.capabilities else []
         if self.second.provider != node.provider:
@@ -284,7 +284,7 @@ class _Verifier:
         read: Mapping[str, pl.DataFrame],
         verdict: _Verdict,
     ) -> None:
-        """Accept the rows of one block that two readings gave; the stored rows are the first reading."""
+        """Accept the rows of one block if two readings agree; the stored rows are the first reading."""
         collector, block = self.collector, segment.covered.first
         for address in addresses:
             of_address = segment._replace(addresses=(address,))
@@ -350,12 +350,12 @@ def sample(covered: BlockRange, seed: str) -> list[BlockRange]:
 
 
 def _within(frame: pl.DataFrame, blocks: Sequence[BlockRange]) -> pl.DataFrame:
-    """The rows of some blocks."""
+    """Return the rows of some blocks."""
     return frame.filter(pl.any_horizontal(pl.lit(False), *(pl.col("block_number").is_between(*one) for one in blocks)))
 
 
 def _of(frame: pl.DataFrame, name: str, segment: Segment) -> pl.DataFrame:
-    """The rows of a segment's blocks and addresses, in their table's order."""
+    """Return the rows of a segment's blocks and addresses, in their table's order."""
     table = ROW_TABLES[name]
     named = (pl.col(column).is_in(segment.addresses) for column in table.addressed(segment.kind))
     return _within(frame, [segment.covered]).filter(pl.any_horizontal(pl.lit(False), *named)).sort(table.key)
@@ -379,7 +379,7 @@ def _differing(
 
 
 def _fingerprint(rows: Mapping[str, pl.DataFrame]) -> str:
-    """Hash of rows: equal for two readings of the same rows."""
+    """Return a hash of rows that is equal for two readings of the same rows."""
     texts = (f"{name}:{frame.select(sorted(frame.columns)).rows()}" for name, frame in sorted(rows.items()))
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 

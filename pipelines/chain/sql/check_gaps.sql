@@ -7,14 +7,14 @@ with tail as (
     from raw.blocks
     where
         blocks.network = $network
-        -- Ends of ranges of history may lie behind what a cycle that was killed did not store.
+        -- A range of history may end after blocks that a killed cycle did not store.
         and blocks.block_number <= (
             select max(block_number) from raw.blocks where network = $network and is_tail is distinct from false
         )
         and blocks.block_number > (
             select coalesce(max(final_number), -1) from raw.network_states where network = $network
         )
-        -- Of a longer tail, its newest part is kept whole.
+        -- Only the newest part of a longer tail is stored without gaps.
         and blocks.block_number > (select max(block_number) - $tail from raw.blocks where network = $network)
         and $batch > 0
 )

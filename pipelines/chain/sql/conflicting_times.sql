@@ -1,4 +1,4 @@
--- Among the headers that are to be stored and the stored ones around them, the first that is dated before the one before it.
+-- The first of the new headers, and the stored ones around them, that is dated before its predecessor.
 with bounds as (
     select min(block_number) as first_block, max(block_number) as last_block from headers
 ),

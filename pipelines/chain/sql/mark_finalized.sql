@@ -1,12 +1,12 @@
--- Subjects in whose views rows became final since the last cycle: their activities' status changes. What was read is its
--- tenants' alone.
+-- Subjects with rows in their views that became final since the last cycle: their activities' status changes. Readings
+-- are marked only for the tenants that may see them.
 insert into raw.changes
 with parties as (
     select subject_kind, address, block_number, asset = 'native' as is_native, null as tenant_id
     from raw.movement_parties
     where network = $network and block_number between $final_from and $final
     union
-    -- Also what moved between nobody and nobody, which no party has a side of.
+    -- Movements without sender and recipient, too: they have no party.
     select 'token', asset, block_number, false, null
     from raw.movements
     where network = $network and block_number between $final_from and $final and asset != 'native'

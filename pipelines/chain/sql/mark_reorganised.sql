@@ -1,4 +1,4 @@
--- Subjects whose view reaches beyond the common ancestor: all of theirs after it is computed anew.
+-- Subjects with a view beyond the common ancestor: all their results after it are computed again.
 insert into raw.changes
 select distinct $batch::bigint, subjects.subject_key, $ancestor::bigint + 1, null::bigint, 'Reorganisation'
 from raw.control_subjects as subjects

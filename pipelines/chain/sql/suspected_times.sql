@@ -1,5 +1,5 @@
--- Stored blocks that are dated after $latest, or before one that comes before them, or after one that comes after them;
--- and those of the tail that is not final: its times may be false though in order, and later blocks contradict them then.
+-- Stored blocks that are dated after $latest, before an earlier block, or after a later one. Also all blocks of the
+-- tail that are not final: false times may be in order until later blocks contradict them.
 with ordered as (
     select
         block_number,

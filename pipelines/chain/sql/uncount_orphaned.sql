@@ -1,4 +1,4 @@
--- Coverage that reaches beyond the common ancestor counts the rows there no more; runs before they are removed.
+-- Subtracts orphaned rows from coverage beyond the common ancestor; runs before they are removed.
 with parties as (
     select
         if(asset = 'native', 'native', subject_kind) as kind,
@@ -9,7 +9,7 @@ with parties as (
     from raw.movement_parties
     where network = $network and block_number > $ancestor
     union
-    -- Also what moved between nobody and nobody, which no party has a side of.
+    -- Movements without sender and recipient, too: they have no party.
     select 'token', asset, block_number, transaction_position, entry_position
     from raw.movements
     where network = $network and block_number > $ancestor and asset != 'native'

@@ -1,4 +1,4 @@
--- Writes what `compare_metadata` decided.
+-- Writes the results of `compare_metadata`.
 delete from raw.token_metadata as known
 using compared
 where
