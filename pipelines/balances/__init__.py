@@ -1,1 +1,1 @@
-"""Readings of balances and supplies: what is due, what was read, which differences remain."""
+"""Readings of balances and supplies: pending reads, stored readings, and remaining differences."""

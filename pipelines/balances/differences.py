@@ -1,9 +1,10 @@
 """Bisection: the blocks in which balances and supplies changed without a movement.
 
 A supply is the balance of a holder named `supply`, which mints and burns move. A difference lies between the last
-reading that movements explain and the first that they do not. All such ranges are halved at once, by readings that are
-compared with the balance that movements make. The models then book the difference where these readings show it. The
-next cycle goes on where one stops; a difference stays where it was seen if the node has no state there.
+reading that movements explain and the first one that they do not. All such ranges are halved together, by readings
+that are compared with the balance according to movements. The models then book the difference at the block where these
+readings show it. The next cycle continues where one stops. If the node lacks the state, a difference remains where it
+was seen.
 """
 
 from collections import defaultdict
@@ -28,8 +29,8 @@ class _Difference:
     """A balance or supply that movements explain at the end of one block and not at the end of a later one.
 
     Attributes:
-        balances: what movements make of it from the first block on: block and quantity, ascending; 0 before.
-        tenants: to whom its readings are owed.
+        balances: balances according to movements from the first block on: block and quantity, ascending; 0 before.
+        tenants: tenants that may see its readings.
         read: block hash and quantity of the ends that were read here, by block.
     """
 
@@ -50,7 +51,7 @@ class _Difference:
         return (self.explained_to + self.seen_at) // 2
 
     def narrow(self, block_hash: str, quantity: str) -> None:
-        """Take in what was read in the middle."""
+        """Move one end of the range to its middle, by the balance read there."""
         middle = self.middle
         self.read[middle] = (block_hash, quantity)
         expected = next((balance for block, balance in reversed(self.balances) if block <= middle), "0")
@@ -60,7 +61,7 @@ class _Difference:
             self.seen_at = middle
 
     def ends(self) -> list[tuple[str, str, int, str, str, Sequence[str]]]:
-        """Rows of BALANCES with their tenants: those of its ends that were read here."""
+        """Return those ends that were read here, as rows of BALANCES with their tenants."""
         blocks = (self.explained_to, self.seen_at)
         return [
             (self.token, self.holder, block, *self.read[block], self.tenants) for block in blocks if block in self.read
@@ -68,7 +69,7 @@ class _Difference:
 
 
 def locate(collector: Collector, head: Header, most_reads: int) -> int:
-    """Narrow down the differences that the models know of, and store the readings at their ends.
+    """Narrow down the differences found by the models, and store the readings at their ends.
 
     Args:
         collector: the network's, in this cycle.
@@ -76,7 +77,7 @@ def locate(collector: Collector, head: Header, most_reads: int) -> int:
         most_reads: balances and supplies read at most.
 
     Returns:
-        How many balances and supplies were stored.
+        Number of balances and supplies stored.
 
     Raises:
         ExtractError: a reading failed; nothing is stored.
@@ -123,7 +124,7 @@ def _halve(node: Node, differences: Sequence[_Difference], most_reads: int) -> N
             except StateUnavailable:
                 continue
             for one, quantity in read:
-                # A contract that tells no balance there is asked no further.
+                # If a contract returns no balance there, do not narrow its range further.
                 if quantity is not None:
                     one.narrow(block_hash, quantity)
                     wide.append(one)

@@ -1,15 +1,18 @@
-"""Which balances and supplies a cycle reads from the node, when, and for whom.
+"""Readings of balances and supplies by a cycle: what to read, at which block, and for which tenants.
 
-Anchors are balances at the block before a covered range, of every pair that ever moved in its subject's view and, for
-wallets, of what they may hold. Checks are balances at the cycle's head of whoever moved, of a few others in turn, and
-of every holder of a token whose balances were seen to change otherwise than its transfers say. Finals are balances at
-the newest final block of whoever moved in blocks that became final. Closings are balances at the last block of a range
-that ended. Narrowings are native balances in between, which say in which block value moved where its transactions were
-not asked for. Differences are other balances in between, where one changed without a movement. Where a node has pruned
-the state that a reading needs, a later reading serves instead: the marts take it minus the movements in between.
+- Anchors are balances at the block before a covered range: of every pair that ever moved in its subject's view. Those
+  of wallets include tokens that they may hold.
+- Checks are balances at the cycle's head: of all pairs that moved, and of a few others in turn. If balances of a token
+  changed without transfers, all its holders are checked.
+- Finals are balances at the newest final block, of pairs that moved in blocks that became final.
+- Closings are balances at the last block of a range that ended.
+- Narrowings are native balances in between, which locate moved value where transactions are not collected.
+- Differences are other balances in between, where one changed without a movement.
 
-What is owed is decided for each tenant by its own views and its own readings, as if it were the only one. What several
-are owed is read once, and a reading says to whom it was owed: nobody else sees it.
+If a node has pruned the state for a reading, a later reading replaces it: the marts subtract the movements in between.
+
+Pending readings are decided for each tenant by its own views and readings, as if it were the only one. A reading that
+is pending for several tenants is made once. It is stored with these tenants, and only they see it.
 """
 
 from collections import Counter, defaultdict
@@ -42,24 +45,24 @@ from pipelines.raw.database import named, sql, transaction
 from pipelines.raw.frames import registered
 
 _PAIRS_PER_WRITE = 20_000
-# Readings of a tenant whose pairs are checked again although they did not move, per cycle and network: in turn.
+# A tenant's readings of pairs without a movement that are checked again, in turn, per cycle and network.
 _SAMPLE = 100
-# Up to so many holders, one that moved and has another balance than it should is reason enough to check all of them.
+# For tokens with at most this many holders, one unexpected balance of a moved pair triggers a check of all holders.
 _FEW_HOLDERS = 1_000
-# Holders of suspected tokens that one cycle reads at most for a tenant; the next ones read the rest.
+# Holders of suspected tokens that one cycle reads at most for a tenant; the next cycles read the rest.
 _MOST_SUSPECTS = 20_000
-# Readings by which one cycle narrows down when native value moved, of wallets that the same tenants track.
+# Readings of one cycle that locate moved native value, of wallets that the same tenants track.
 _MOST_NARROWING_READS = 5_000
-# Readings by which one cycle finds the blocks in which other balances changed without a movement.
+# Readings of one cycle that locate changes of other balances without a movement.
 _MOST_LOCATING_READS = 2_000
 # Maximum number of contracts that one cycle reads again.
 _MOST_SECOND_READINGS = 1_000
-# Readings at the head that are held against the ones before them.
+# Purposes of readings at the head that are compared with earlier readings.
 _COMPARED = frozenset({"Check", "Sample"})
 
 
 class ReadingCounts(NamedTuple):
-    """How many balances and supplies were read and written, and how many the node no longer has the state for."""
+    """Numbers of balances and supplies that were read and stored, and of those without a state at the node."""
 
     contracts: int
     balances: int
@@ -104,7 +107,7 @@ class _Observer:
         return self.connection.execute(*named(name, self._parameters(extra))).fetchall()
 
     def _read(self, owed: Mapping[Pair, Tenants], block_number: int, block_hash: str, purpose: str) -> None:
-        """Read what is owed at a block; of what was read there already it is recorded that others are owed it too."""
+        """Read the pending balances of a block; if one is stored already, only add the tenants that may see it."""
         pairs = sorted(owed)
         for start in range(0, len(pairs), _PAIRS_PER_WRITE):
             part = {pair: owed[pair] for pair in pairs[start : start + _PAIRS_PER_WRITE]}
@@ -124,7 +127,7 @@ class _Observer:
                 self.checked[token].update(tenants)
 
     def _read_at(self, owed: Iterable[tuple[object, ...]], purpose: str) -> list[tuple[Pair, Tenants]]:
-        """Read (token, holder, block, tenants) and return the pairs whose state the node has not got."""
+        """Read (token, holder, block, tenants); return the pairs without a state at the node."""
         by_block: dict[int, dict[Pair, Tenants]] = defaultdict(dict)
         late: list[tuple[Pair, Tenants]] = []
         for token, holder, block_number, tenants in owed:
@@ -144,7 +147,7 @@ class _Observer:
         return late
 
     def metadata(self) -> None:
-        """Read contracts of a kind that a tenant does not know yet, and contracts that need a second reading."""
+        """Read contracts if a tenant does not know their kind yet, and those that need a second reading."""
         rows = self._rows("pending_metadata", now=stored_now(), most=_MOST_SECOND_READINGS)
         pending = {str(token): _names(tenants) for token, tenants in rows}
         if not pending:
@@ -156,11 +159,11 @@ class _Observer:
         self.contracts += frame.height
 
     def anchors(self) -> list[tuple[Pair, Tenants]]:
-        """Read what opens ranges; return the pairs that must do without."""
+        """Read the balances before opened ranges; return the pairs that remain without one."""
         return self._read_at(self._rows("pending_anchors"), "Anchor")
 
     def checks(self, late: Iterable[tuple[Pair, Tenants]]) -> None:
-        """Read at the head who moved, who has no anchor, and a sample of the others."""
+        """Read, at the head, the pairs that moved, those without an anchor, and a sample of the others."""
         tracked = set(self._rows("tracked_at_head"))
         owed: dict[Pair, set[str]] = defaultdict(set)
         for token, holder, tenants in self._rows("pending_checks"):
@@ -182,7 +185,7 @@ class _Observer:
         self._read(named_pairs, self.head.number, self.head.hash, purpose)
 
     def _sampled(self, tenant: str) -> list[Pair]:
-        """Pairs of the tenant's next readings in turn; after the last one the first is next again."""
+        """Return the pairs of the tenant's next readings in turn; the first one follows the last one."""
         start = read_turn(self.connection, self.network, tenant)
         rows = self._rows("sampled_pairs", tenant=tenant, most=_SAMPLE, **start._asdict())
         if len(rows) < _SAMPLE and start != FIRST_TURN:
@@ -193,7 +196,7 @@ class _Observer:
         return [(str(token), str(holder)) for _, token, holder, is_at_head in rows if is_at_head]
 
     def native(self) -> None:
-        """Read every tracked wallet's native balance and keep those that changed: value also moves without a trace."""
+        """Read the native balance of tracked wallets and store changes: value also moves without a stored row."""
         known: dict[str, dict[str, object]] = defaultdict(dict)
         for wallet, tenant, quantity in self._rows("tracked_native"):
             known[str(wallet)][str(tenant)] = quantity
@@ -205,20 +208,20 @@ class _Observer:
         self.balances += changed.height
 
     def finals(self) -> None:
-        """Read again, at the final block, who moved in what became final."""
+        """Read again, at the final block, the pairs that moved in blocks that became final."""
         final = self.collector.final_number
         if final > 0:
             owed = [(token, holder, final, tenants) for token, holder, tenants in self._rows("pending_finals")]
             self._read_at(owed, "Final")
 
     def closings(self) -> None:
-        """Read who moved in ranges that ended."""
+        """Read, at the last block of ended ranges, the pairs that moved in them."""
         self._read_at(self._rows("pending_closings"), "Closing")
 
     def check_supplies(self) -> None:
-        """Read supplies where ranges begin and end and at the final block; and at the head, to keep those that changed.
+        """Read supplies where ranges begin and end and at the final block; and at the head, to store changed ones.
 
-        A supply that minting and burning do not explain casts doubt on the token.
+        A token is suspected if minting and burning do not explain its supply.
         """
         by_block: dict[int, dict[str, Tenants]] = defaultdict(dict)
         for token, block_number, tenants in self._rows("pending_supplies"):
@@ -263,7 +266,7 @@ class _Observer:
             replace_suspected_tokens(self.connection, self.network, suspected, self.head.number, batch_id)
 
     def suspects(self) -> None:
-        """Read every holder of tokens whose readings at the head are not what they should be."""
+        """Read every holder of tokens with unexplained readings at the head."""
         if any(not frame.is_empty() for frame in self.readings):
             with registered(self.connection, readings=pl.concat(self.readings)):
                 unexplained = self._rows("unexplained_tokens", few=_FEW_HOLDERS)
@@ -281,9 +284,9 @@ class _Observer:
         )
 
     def keep_supplies_of_checked(self) -> None:
-        """Keep the supply at the head of tokens whose balances were read there, also where it is the same.
+        """Store the supply at the head of tokens with balances read there, even if it did not change.
 
-        A reading of a token that changes balances by itself confirms its own block alone.
+        A reading of a token that changes balances by itself confirms only its own block.
         """
         if self.supplies_at_head is None:
             return
@@ -298,7 +301,7 @@ class _Observer:
         self.balances += locate(self.collector, self.head, _MOST_LOCATING_READS)
 
     def narrow(self) -> None:
-        """Find the blocks in which native balances changed where transactions were not asked for."""
+        """Find the blocks in which native balances changed where transactions are not collected."""
         if PAST_BALANCES not in self.collector.capabilities:
             return
         ranges: dict[tuple[str, ...], list[BalanceRange]] = defaultdict(list)
@@ -311,7 +314,7 @@ class _Observer:
             tenants: self.node.balance_changes(of_tenants, _MOST_NARROWING_READS)
             for tenants, of_tenants in ranges.items()
         }
-        # They were read by number: as long as the head is the same block, so are those before it.
+        # The changes were read by number: while the head is the same block, those before it are too.
         (hash_now,) = self.node.headers([self.head.number])["block_hash"]
         if hash_now != self.head.hash:
             detail = "the chain moved while balances were read"
@@ -332,12 +335,12 @@ class _Observer:
 
 
 def observe(collector: Collector, head: Header) -> ReadingCounts:
-    """Read what this cycle owes.
+    """Make the pending readings of this cycle.
 
-    Everything since the network's last complete observation is owed: a cycle that failed half-way is made up for.
+    They cover everything since the network's last complete observation, so that a failed cycle is made up for.
 
     Raises:
-        ExtractError: a reading failed; what was read before stays, and the rest is owed by the next cycle.
+        ExtractError: a reading failed; earlier readings remain stored, and the rest is pending for the next cycle.
     """
     observer = _Observer(collector, head)
     observer.metadata()
@@ -357,13 +360,13 @@ def observe(collector: Collector, head: Header) -> ReadingCounts:
 
 
 def _names(tenants: object) -> list[str]:
-    """The tenants in a cell of a query's answer."""
+    """Return the tenants in a cell of a query's result."""
     assert isinstance(tenants, list)
     return tenants
 
 
 def _changed(frame: pl.DataFrame, key: str, value: str, known: Mapping[str, Mapping[str, object]]) -> pl.DataFrame:
-    """The rows whose value is not the one last read for their key for some tenant, with these as `tenant_ids`."""
+    """Return the rows with another value than the last reading of some tenant, with these tenants as `tenant_ids`."""
     tenants = [
         [tenant for tenant, last_read in known[name].items() if last_read != read]
         for name, read in frame.select(key, value).iter_rows()
@@ -378,7 +381,7 @@ def _rows_of(frame: pl.DataFrame, tenants: Sequence[Tenants]) -> pl.DataFrame:
 
 
 def record_observed(connection: duckdb.DuckDBPyConnection, network: str, batch_id: int) -> None:
-    """Record that every reading owed in this batch was made, for the ranges of `network_ranges`."""
+    """Record that every pending reading of this batch was made, for the ranges of `network_ranges`."""
     with transaction(connection):
         connection.execute("delete from raw.observed_batches where network = ?", [network])
         connection.execute("insert into raw.observed_batches values (?, ?)", [network, batch_id])

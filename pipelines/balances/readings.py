@@ -1,4 +1,4 @@
-"""Balances that are owed at a block: those that are stored already are not asked for again."""
+"""Storage of balances and supplies that were read; a pending balance that is stored already is not read again."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias
@@ -17,7 +17,7 @@ Tenants: TypeAlias = Sequence[str]
 
 
 def with_tenants(frame: pl.DataFrame, tenants: Sequence[Tenants]) -> pl.DataFrame:
-    """Return rows with `tenant_ids`, those to whom each is owed, in their order."""
+    """Return rows with `tenant_ids`, the tenants that may see each row, in the order of the rows."""
     return frame.with_columns(pl.Series("tenant_ids", tenants, dtype=pl.List(pl.String)))
 
 
@@ -28,10 +28,10 @@ def read_owed(
     block_number: int,
     block_hash: str,
 ) -> tuple[pl.DataFrame, int]:
-    """Read the balances that are owed to tenants at the end of a block and were not yet.
+    """Read the pending balances of tenants at the end of a block.
 
     Returns:
-        BALANCES with `tenant_ids`, to whom each was not owed yet, and how many the node was asked for.
+        BALANCES with `tenant_ids`, the tenants that could not see each one before, and the number of balances read.
     """
     pairs = sorted(owed)
     known = stored_balances(connection, node.network.name, block_number, pairs)
@@ -52,7 +52,7 @@ def read_owed(
 
 
 class Turn(NamedTuple):
-    """The reading with which a tenant's sample ended."""
+    """The last reading of a tenant's previous sample."""
 
     block: int
     token: str
@@ -62,14 +62,14 @@ class Turn(NamedTuple):
 FIRST_TURN = Turn(-1, "", "")
 """Before the first reading."""
 
-# A tenant's name stays with the cycle in which the reading became its own.
+# Keeps the cycle in which a tenant was first allowed to see the reading.
 _OWED = "map(observed.tenant_ids, list_transform(observed.tenant_ids, lambda tenant: $batch::bigint))"
 
 
 def stored_balances(
     connection: duckdb.DuckDBPyConnection, network: str, block_number: int, pairs: Sequence[tuple[str, str]]
 ) -> dict[tuple[str, str], tuple[str | None, frozenset[str]]]:
-    """Of the pairs that were read at the block: what was read, and the tenants to whom that is owed."""
+    """Return quantity and tenants of the stored readings at the block, for those of the pairs that have one."""
     asked = pl.DataFrame(pairs, schema={"token_address": pl.String, "holder_address": pl.String}, orient="row")
     with registered(connection, asked=asked):
         rows = connection.execute(
@@ -89,13 +89,13 @@ def stored_balances(
 def insert_balance_observations(
     connection: duckdb.DuckDBPyConnection, network: str, observations: pl.DataFrame, purpose: str, batch_id: int
 ) -> None:
-    """Add balances as read (columns of `Node.balances`), and mark the subjects of those to whom they are owed.
+    """Add balances as read (columns of `Node.balances`), and mark the subjects of the tenants that may see them.
 
-    Of what is stored already, only to whom it is owed is added. A sample that agrees with what is known is no news: it
-    marks nothing, and is taken up when something else is.
+    If a balance is stored already, only its tenants are added. A sample that agrees with the known balance marks
+    nothing; it is processed with the next marked change.
 
     Args:
-        observations: with `tenant_ids`, those to whom each is owed.
+        observations: with `tenant_ids`, the tenants that may see each one.
     """
     with transaction(connection):
         add_balance_observations(connection, network, observations, purpose, batch_id)
@@ -104,7 +104,7 @@ def insert_balance_observations(
 def add_balance_observations(
     connection: duckdb.DuckDBPyConnection, network: str, observations: pl.DataFrame, purpose: str, batch_id: int
 ) -> None:
-    """Do what `insert_balance_observations` does inside the caller's transaction."""
+    """Add balances as `insert_balance_observations`, inside the caller's transaction."""
     parameters = {"network": network, "batch": batch_id}
     with registered(connection, observed=observations):
         connection.execute(
@@ -167,7 +167,7 @@ def add_balance_observations(
 def insert_supply_observations(
     connection: duckdb.DuckDBPyConnection, network: str, observations: pl.DataFrame, batch_id: int
 ) -> None:
-    """Add total supplies as read (columns of `Node.supplies`), and mark the tokens of those to whom they are owed.
+    """Add total supplies as read (columns of `Node.supplies`), and mark the tokens of the tenants that may see them.
 
     Args:
         observations: with `tenant_ids`, as for balances.
@@ -179,7 +179,7 @@ def insert_supply_observations(
 def add_supply_observations(
     connection: duckdb.DuckDBPyConnection, network: str, observations: pl.DataFrame, batch_id: int
 ) -> None:
-    """Do what `insert_supply_observations` does inside the caller's transaction."""
+    """Add supplies as `insert_supply_observations`, inside the caller's transaction."""
     parameters = {"network": network, "batch": batch_id}
     with registered(connection, observed=observations):
         connection.execute(
@@ -226,7 +226,7 @@ def replace_suspected_tokens(
     block_number: int,
     batch_id: int,
 ) -> None:
-    """Put tokens under suspicion since a block, each for a tenant; mark its subject and the tenant's wallets."""
+    """Mark tokens as suspected since a block, each for a tenant; mark its subject and the tenant's wallets."""
     frame = pl.DataFrame(suspected, schema={"token_address": pl.String, "tenant_id": pl.String}, orient="row")
     parameters = {"network": network, "block": block_number}
     with registered(connection, suspected=frame), transaction(connection):
@@ -263,7 +263,7 @@ def replace_suspected_tokens(
 
 
 def read_turn(connection: duckdb.DuckDBPyConnection, network: str, tenant_id: str) -> Turn:
-    """The reading with which the tenant's last sample ended."""
+    """Return the last reading of the tenant's previous sample."""
     row = connection.execute(
         """
         select block_number, token_address, holder_address
@@ -276,7 +276,7 @@ def read_turn(connection: duckdb.DuckDBPyConnection, network: str, tenant_id: st
 
 
 def record_turn(connection: duckdb.DuckDBPyConnection, network: str, tenant_id: str, turn: Turn) -> None:
-    """Keep the reading with which a tenant's sample ended."""
+    """Store the last reading of a tenant's sample."""
     with transaction(connection):
         connection.execute("delete from raw.sample_turns where network = ? and tenant_id = ?", [network, tenant_id])
         connection.execute("insert into raw.sample_turns values (?, ?, ?, ?, ?)", [network, tenant_id, *turn])

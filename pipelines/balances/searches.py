@@ -1,12 +1,11 @@
-"""Holders of tokens whom no movement names: credited by a constructor or a migration without a word.
+"""Search for holders of tokens that no movement names: a constructor or a migration credited them without an event.
 
-They are searched for where nobody can have held anything before what is covered, and something remains of the supply
-when everybody has what is known of them. Asked for their balance are the token itself, its owner, who created it, and
-the senders of the transactions that moved it, as stored. Who has one is a holder from then on, whose balance is
-adjusted, as any balance that movements do not explain; what remains after that is not searched again until it is
-another remainder.
+A search begins if no balance can precede the covered range, and if the known balances do not add up to the supply. It
+reads the balances of the token itself, its owner, its creator, and the senders of the stored transactions that moved
+it. An address with a balance becomes a holder, and its balance is adjusted like any other that movements do not
+explain. A remainder that is left over is not searched again until it changes.
 
-Who is searched for is decided for each tenant by its own views; who is asked for is read once for all of them.
+Each tenant's views decide which tokens are searched. Each candidate address is read once for all tenants.
 """
 
 from collections import defaultdict
@@ -30,17 +29,17 @@ from pipelines.rows import WorkClass
 
 # Transactions and balances that are read for one remainder at most.
 _MOST_READINGS = 10_000
-# Transactions that one cycle goes through at most: live tracking does not wait for the rest.
+# Transactions that one cycle reads at most: live tracking does not wait for the rest.
 _MOST_TRANSACTIONS = 1_000
 
 
 class Search(NamedTuple):
-    """The search for holders of a tracked token: how far it got.
+    """The search for holders of a tracked token, and its progress.
 
     Attributes:
         created: first block of the token, where its tenant knows it.
-        block, position: of the transaction that was gone through last; -1 before the first.
-        readings: transactions and balances that were read for it.
+        block, position: of the last transaction read; -1 before the first.
+        readings: number of transactions and balances read for the search.
     """
 
     subject_key: int
@@ -58,7 +57,7 @@ class Search(NamedTuple):
 
 
 class Transaction(NamedTuple):
-    """A transaction that moved a token; `sender` None where no stored row tells it."""
+    """A transaction that moved a token; `sender` is None where no stored row contains it."""
 
     block: int
     position: int
@@ -67,9 +66,9 @@ class Transaction(NamedTuple):
 
 
 def search_holders(collector: Collector, head: Header) -> int:
-    """Go on with the searches that are open, as far as one cycle goes; return how many balances were read.
+    """Continue the open searches within the limits of a cycle; return the number of balances read.
 
-    A reading that fails is noted and made up for later; it stops nothing. It waits where the network's budget of
+    A failed reading is recorded and retried later; it stops nothing. The searches pause while the network's budget of
     requests is used up.
     """
     connection, node = collector.connection, collector.node
@@ -121,12 +120,12 @@ def _search(collector: Collector, head: Header, searches: Sequence[Search]) -> i
 
 
 def _most_transactions(search: Search) -> int:
-    """How many are gone through next: the balance of each one's sender may have to be read too."""
+    """Return the number of transactions to read next; the balance of each one's sender may have to be read too."""
     return max(min(_MOST_TRANSACTIONS, (_MOST_READINGS - search.readings) // 2), 0)
 
 
 def _pages(collector: Collector, searches: Sequence[Search]) -> dict[Search, list[Transaction]]:
-    """What each search goes through in this cycle; those that go through the same cost no more than one."""
+    """Return the transactions of each search in this cycle; searches share the cost of common transactions."""
     pages: dict[Search, list[Transaction]] = {}
     gone_through: set[str] = set()
     for search in searches:
@@ -151,7 +150,7 @@ def _read_at(search: Search, head: Header) -> int:
 
 
 def _read(collector: Collector, head: Header, block: int, owed: Mapping[Pair, set[str]]) -> dict[Pair, int]:
-    """Read balances at the end of a block and store those that are not nothing."""
+    """Read balances at the end of a block and store those above 0."""
     node = collector.node
     if not node.keeps_state(block, head):
         return {}
@@ -169,10 +168,10 @@ def _read(collector: Collector, head: Header, block: int, owed: Mapping[Pair, se
 
 
 def begin_searches(connection: duckdb.DuckDBPyConnection, network: str, batch_id: int) -> None:
-    """Begin the searches of what remains of supplies by the newest build, and was not searched yet.
+    """Begin searches for remainders of supplies in the newest build that were not searched yet.
 
-    To be called before the cycle's readings are recorded as made: nothing is compared where no build came after those
-    of the cycle before.
+    Call it before recording the cycle's readings. It does nothing if no build followed the readings of the previous
+    cycle.
     """
     if not has_relation(connection, "requests__searches"):
         return
@@ -193,7 +192,7 @@ def begin_searches(connection: duckdb.DuckDBPyConnection, network: str, batch_id
             """,
             parameters,
         )
-        # What is another remainder now is searched anew, once the search that goes on came to its end.
+        # A changed remainder is searched again after its current search is finished.
         connection.execute(
             """
             delete from raw.searched_remainders as searched
@@ -228,7 +227,7 @@ def begin_searches(connection: duckdb.DuckDBPyConnection, network: str, batch_id
 
 
 def open_searches(connection: duckdb.DuckDBPyConnection, network: str) -> list[Search]:
-    """The searches that go on, the oldest first."""
+    """Return the unfinished searches, the oldest first."""
     rows = connection.execute(*named("open_searches", {"network": network})).fetchall()
     return [
         Search(key, tenant, token, created, BlockRange(first, last), *reached)
@@ -239,7 +238,7 @@ def open_searches(connection: duckdb.DuckDBPyConnection, network: str) -> list[S
 def next_transactions(
     connection: duckdb.DuckDBPyConnection, network: str, search: Search, most: int
 ) -> list[Transaction]:
-    """The transactions that a search is to go through next, in their order."""
+    """Return the transactions that a search must read next, in their order."""
     parameters = {
         "network": network,
         "token": search.token,
@@ -255,7 +254,7 @@ def next_transactions(
 def unknown_holders(
     connection: duckdb.DuckDBPyConnection, search: Search, addresses: Collection[str]
 ) -> frozenset[str]:
-    """Those of the addresses of which the search's tenant knows no balance of the token."""
+    """Return those of the addresses without a balance of the token that the search's tenant knows."""
     asked = pl.DataFrame({"address": sorted(addresses)}, schema={"address": pl.String})
     with registered(connection, asked=asked):
         rows = connection.execute(
@@ -280,11 +279,11 @@ def record_search(
     readings: int,
     batch_id: int,
 ) -> None:
-    """Record the holders that were found with their balances, and how far the search got.
+    """Record the holders found with their balances, and the progress of the search.
 
     Args:
-        last: the transaction that was gone through last; None: the search came to its end.
-        readings: that this took.
+        last: the last transaction read; None: the search is finished.
+        readings: number of transactions and balances read for this step.
     """
     with transaction(connection):
         connection.execute(

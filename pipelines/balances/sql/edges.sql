@@ -1,4 +1,4 @@
--- The blocks with which views, covered ranges and the gaps between them begin and end, up to the head.
+-- First and last blocks of views, covered ranges and the gaps between them, up to the head.
 with edges as (
     select unnest([0, 1, $head]) as block_number
     union

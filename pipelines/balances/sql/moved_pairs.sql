@@ -1,4 +1,4 @@
--- Pairs of token and holder that moved inside a view, or were found, and were not seen yet, by subject and its tenant.
+-- New pairs of token and holder that moved inside a view, or that a search found, by subject and its tenant.
 create or replace temp table moved_pairs as
 with parties as (
     select subject_kind, address, asset, holder_address, block_number, false as is_again
@@ -20,5 +20,5 @@ union
 select found.subject_key, ranges.tenant_id, ranges.address, found.holder_address
 from raw.found_holders as found
 inner join network_ranges as ranges on found.subject_key = ranges.subject_key
--- Found after the other readings of their cycle were made.
+-- The search ran after the other readings of its cycle.
 where found.batch_id >= $batch or ranges.has_new;

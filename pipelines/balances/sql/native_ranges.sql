@@ -1,4 +1,4 @@
--- The parts of wallets' views in which their transactions were collected for their tenants; by others also elsewhere.
+-- Parts of wallets' views with transactions collected for their tenants; other tenants may have them elsewhere too.
 create or replace temp table native_ranges as
 select covered.subject_key, subjects.address, covered.from_block, covered.to_block
 from raw.covered_ranges as covered

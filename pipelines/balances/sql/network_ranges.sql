@@ -1,5 +1,5 @@
--- The network's covered ranges with their subjects and how far they were opened, for the other statements of an
--- observation: computed once.
+-- The network's covered ranges with their subjects and the last block up to which they were opened. Computed once for
+-- the other statements of an observation.
 create or replace temp table network_ranges as
 select
     covered.subject_key,
@@ -10,7 +10,7 @@ select
     covered.to_block,
     opened.to_block as opened_to_block,
     bool_or(opened.subject_key is null) over (partition by covered.subject_key) as has_new,
-    -- Nothing of the view follows it before the head: it will not grow.
+        -- The view does not continue before the head: the range will not grow.
     covered.to_block < $head and not exists (
         select 1 from raw.view_ranges as views
         where

@@ -1,5 +1,5 @@
--- Transactions that moved a token in its view, in their order after the one that was gone through last, each with its
--- sender where a wallet's transactions tell it.
+-- Transactions that moved a token in its view, in order, after the last one that the search read. `sender` comes from
+-- stored transactions of wallets.
 with next as (
     select distinct block_number, transaction_position, transaction_hash
     from raw.movements

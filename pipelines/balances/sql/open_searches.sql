@@ -1,4 +1,4 @@
--- Tokens as tracked of which the search for holders goes on, with their newest covered range.
+-- Tracked tokens with an unfinished search for holders, with their newest covered range.
 select
     searched.subject_key,
     subjects.tenant_id,

@@ -1,6 +1,6 @@
--- Balances at the block before covered ranges: of pairs that moved, in every range of their subject; and, where a range is
--- new, of a wallet's native asset, the network's common tokens and its tenant's tokens. A token that is new to the tenant
--- is read for all its wallets. Each with the tenants that it was not read for.
+-- Balances at the block before covered ranges, each with the tenants without this reading. They are those of pairs that
+-- moved, in every range of their subject. For a new range of a wallet, they are also its native asset, the network's
+-- common tokens and its tenant's tokens. A token that is new to the tenant is read for all its wallets.
 with ranges as (
     select *, opened_to_block is null as is_new
     from network_ranges

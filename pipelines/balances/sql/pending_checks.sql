@@ -1,5 +1,5 @@
--- Pairs that moved, of subjects whose view reaches the head, and those whose readings a reorganisation removed; each with
--- the tenants to whom it is owed.
+-- Pairs to read at the head, each with its tenants. Their views reach the head, and the pairs moved, or lost their
+-- readings to a reorganisation.
 with at_head as (
     select * from network_ranges
     where to_block >= $head

@@ -1,5 +1,5 @@
--- Balances at the last block of ranges that ended before the head: of every pair that moved in them, and of wallets' native
--- asset. Each with the tenants that it was not read for.
+-- Balances at the last block of ranges that ended before the head: of every pair that moved in them, and of wallets'
+-- native asset. Each with the tenants without this reading.
 with ended as (
     select * from network_ranges as ranges
     where

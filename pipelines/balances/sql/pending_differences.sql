@@ -1,6 +1,6 @@
--- Adjustments that happened in one of several blocks, the newest first, as the last build of the models knows them: the
--- block until which movements explain the balance, the one at which they do not, the balances that they make in between,
--- and the tenants whose they are.
+-- Adjustments of the last build of the models that happened in one of several blocks, the newest first. Each has the
+-- last block with a balance that movements explain, the first block without, the balances according to movements in
+-- between, and its tenants.
 select
     token_address,
     holder_address,

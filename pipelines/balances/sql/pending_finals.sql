@@ -1,5 +1,5 @@
--- Pairs that moved in a view in blocks that became final since the last cycle, where the view holds the final block; each
--- with the tenants that it was not read for.
+-- Pairs that moved in a view in blocks that became final since the last cycle, if the view contains the final block.
+-- Each with the tenants without this reading.
 with ranges as (
     select * from network_ranges
     where $final between from_block and to_block

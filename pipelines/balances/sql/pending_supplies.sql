@@ -1,6 +1,6 @@
--- Supplies of tracked fungible tokens at the block before each new range, at the end of each range that ended, and, where
--- tokens moved in their views in blocks that became final, at the final block; each with the tenants that it was not read
--- for.
+-- Supplies of tracked fungible tokens, each with the tenants without this reading: at the block before each new range,
+-- and at the end of each range that ended. Also at the final block, for tokens that moved in their views in blocks that
+-- became final.
 with ranges as (
     select ranges.*
     from network_ranges as ranges

@@ -1,5 +1,5 @@
--- Holders of tokens that a tenant's readings put under suspicion, and that were not read for it since, as far as its views
--- reach the head; each with these tenants.
+-- Holders of suspected tokens that were not read since the suspicion of a tenant began, within its views that reach the
+-- head. Each with these tenants.
 with at_head as (
     select * from network_ranges
     where to_block >= $head

@@ -1,4 +1,4 @@
--- Every covered range of the network, as far as it goes now; and every token, as one of its tenant's wallets' holdings.
+-- Every covered range of the network up to its current end; and every token, since its tenant's wallets may hold it.
 insert into raw.opened_ranges
 select subject_key, from_block, to_block
 from network_ranges

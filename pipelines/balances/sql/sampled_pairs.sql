@@ -1,4 +1,4 @@
--- A tenant's next readings after the one that its sample ended with, in turn, with whether its views of them reach the head.
+-- A tenant's readings that follow its last sample, in turn. A column says if its views of them reach the head.
 with at_head as (
     select * from network_ranges
     where tenant_id = $tenant and to_block >= $head

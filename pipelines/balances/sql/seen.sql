@@ -1,6 +1,6 @@
--- Since when movements may be unread: the batch of the last complete observation, and the first block that a covered
--- range has gained since. A subject with a new range counts from its first block: what moved in its other ranges is
--- anchored in the new one too.
+-- Bounds of movements that may be new: the batch of the last complete observation, and the first block that a covered
+-- range has gained since. A subject with a new range counts from its first block, because pairs that moved in its other
+-- ranges are anchored in the new one too.
 select
     (select coalesce(max(batch_id), 0) from raw.observed_batches where network = $network) as batch_id,
     (

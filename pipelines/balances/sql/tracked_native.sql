@@ -1,5 +1,5 @@
--- Wallets whose view reaches the head, by tenant, with the native balance last read for it; null where none was, or where
--- something in its view may have moved it since.
+-- Wallets with a view that reaches the head, by tenant, with the last native balance read for it. The balance is null
+-- without a reading, or if a movement in its view may have changed it since.
 with tracked as (
     select distinct subject_key, tenant_id, address
     from network_ranges

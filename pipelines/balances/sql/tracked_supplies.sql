@@ -1,5 +1,5 @@
--- Tracked fungible tokens whose view reaches the head, by tenant: the supply last read for it, null where none was, and what
--- minting and burning in its view since then make of it.
+-- Tracked fungible tokens with a view that reaches the head, by tenant. The first supply is the last one read for it;
+-- it is null without a reading, or after mints and burns. The second one adds mints and burns in its view since.
 with tracked as (
     select distinct ranges.tenant_id, ranges.address
     from network_ranges as ranges

@@ -1,5 +1,5 @@
--- Between two readings of a wallet's native balance for a tenant that differ and are more than a block apart, where its
--- transactions were not asked for: one of them is new to it.
+-- Pairs of readings of a wallet's native balance that differ, for a tenant, where its transactions are not collected.
+-- They are more than a block apart, and one of them is new to the tenant.
 with balance_only as (
     select subjects.tenant_id, subjects.address, ranges.from_block, ranges.to_block
     from raw.view_ranges as ranges

@@ -1,5 +1,5 @@
--- Tokens of which a tenant's reading is not the one before it moved by the transfers in its views since. A transfer that was
--- due explains a difference of the holders that moved, so that it casts doubt on the others only where they are few.
+-- Tokens with a tenant's reading that differs from the previous one by more than the transfers in its views. If only
+-- holders that moved differ, a late transfer may explain it; all holders are then suspected only if they are few.
 with own_readings as (
     select token_address, holder_address, quantity_raw, unnest(tenant_ids) as tenant_id
     from readings
@@ -25,7 +25,7 @@ previous as (
     group by own_readings.tenant_id, observations.token_address, observations.holder_address
 ),
 
--- Two scans that each skip what lies before, in the place of one with an `or`, which skips nothing.
+-- Two scans that each skip earlier rows. One scan with an `or` would skip none.
 new_legs as (
     select asset as token_address, holder_address, block_number, movement_raw
     from raw.movement_sides
