@@ -1,8 +1,8 @@
-"""History requests: past ranges that tenants asked for, collected part by part beside live tracking.
+"""History requests: past ranges that tenants requested, collected part by part while live tracking continues.
 
-A slice is what fits into the time between two cycles. Every request gets on by one part in turn, whichever network it
-is on; ranges that several ask for are collected once. What is collected stays, so that a slice that is killed costs no
-more than the part it was at.
+A slice fits into the time between two cycles. Every unfinished request advances by one part in turn, on any network.
+Ranges of several requests are collected once. Collected parts remain stored, so a killed slice loses only its current
+part.
 """
 
 import time
@@ -52,14 +52,14 @@ from pipelines.ranges import FIRST_BLOCK, BlockRange
 from pipelines.raw.usage import read_budget
 from pipelines.rows import Segment, WorkClass
 
-# The node as a whole: nobody's request gets on.
+# Failures of the node as a whole: no request can advance.
 _OUTAGES = (NodeUnreachable, RateLimited, BudgetSpent)
-# What is refused for good: asking again would get the same answer.
+# Permanent refusals: a retry would get the same answer.
 _REFUSALS = (CallRefused, RangeRefused, StateUnavailable)
 
 
 class _Unanswerable(Exception):
-    """The request names no blocks, and never will; says why."""
+    """The request can never be resolved to blocks; says why."""
 
 
 class _Resolved(NamedTuple):
@@ -71,14 +71,14 @@ class _Resolved(NamedTuple):
 
 @dataclass
 class _Work:
-    """One network's share of a slice: what is missing, and the collecting of it that goes on at each turn."""
+    """One network's share of a slice: its missing segments, each with its generator, which continues at each turn."""
 
     collector: Collector
     missing: deque[tuple[Segment, Generator[BlockRange]]]
     budget: Budget | None
 
     def stop(self) -> None:
-        """Leave what is missing to a later slice."""
+        """Leave the missing segments to a later slice."""
         for _, collecting in self.missing:
             collecting.close()
         self.missing.clear()
@@ -93,18 +93,18 @@ def collect_history(
     on_progress: Callable[[], None],
     make_budget: Callable[[], Budget] | None = None,
 ) -> list[NetworkReport]:
-    """Resolve new requests, and collect for all that are unfinished until the time is over or nothing is missing.
+    """Resolve new requests, and collect for all unfinished ones until the time is over or nothing is missing.
 
     If a network fails, its requests keep their state and get the reason; the other networks continue. The same holds
     for a network without remaining requests of the day: its node gets no call.
 
     Args:
-        connection: the open warehouse, after a cycle: heads and tails are those that it stored.
+        connection: the open warehouse, after a cycle: the slice uses the heads and tails that the cycle stored.
         networks: definitions of the networks to work on.
         batch_id: the slice's own batch, after the cycle's.
-        is_over: asked before each part.
+        is_over: called before each part; the slice ends when it returns True.
         on_progress: called after each part.
-        make_budget: makes what one network may use for one part; None: without bound.
+        make_budget: creates the budget of one network for one part; None: without bound.
     """
     with ExitStack() as stack:
         works = []
@@ -131,7 +131,7 @@ def collect_history(
 
 
 def _is_ended(connection: duckdb.DuckDBPyConnection, request: Request, batch_id: int) -> bool:
-    """End a request that was cancelled."""
+    """End the request if it was cancelled; return whether it was."""
     if request.is_cancelled:
         cancel_request(connection, request, batch_id)
     return request.is_cancelled
@@ -164,13 +164,13 @@ def _begin(
                 except ExtractError as error:
                     if isinstance(error, _OUTAGES):
                         raise
-                    # It waits for the next slice; the others go on.
+                    # This request waits for the next slice; the others continue.
                     _note(connection, report, error, batch_id)
                     note_unresolved(connection, request, network, str(error))
                 record_others(connection, node, WorkClass.HISTORY)
     except ExtractError as error:
         _note(connection, report, error, batch_id)
-        # Which block was asked for may be one request's alone.
+        # Omit the block: only one of the requests may contain it.
         note_network_error(connection, network, error.told_of(None, None))
         if isinstance(error, BudgetSpent):
             mark_over_budget(connection, network, error.told_of(None, None))
@@ -188,7 +188,7 @@ def _advance(connection: duckdb.DuckDBPyConnection, work: _Work) -> None:
         work.stop()
         return
     segment, collecting = work.missing.popleft()
-    # Each part has the whole budget: networks take turns, and a part of another network must not use up this one.
+    # Each part has the whole budget: networks take turns, and another network must not use up this one's.
     if work.budget is not None:
         work.budget.restart()
     started = time.monotonic()
@@ -209,7 +209,7 @@ def _advance(connection: duckdb.DuckDBPyConnection, work: _Work) -> None:
         else:
             note_errors(connection, told)
         if isinstance(error, BudgetSpent):
-            # The other networks do not wait for it again in this slice, nor in the next ones.
+            # The other networks need not wait for it again, neither in this slice nor in the next ones.
             mark_over_budget(connection, name, error.told_of(None, None))
             work.stop()
         return
@@ -228,9 +228,9 @@ def _told(
     first: int | None,
     last: int | None,
 ) -> dict[int, str]:
-    """What is told of an error to the requests that asked for the segment's blocks which it concerns, by operation.
+    """Return the error texts for the requests that contain the failed blocks of a segment, by operation.
 
-    Each is told of its own blocks alone.
+    Each text names only the request's own blocks.
     """
     blocks = segment.covered if first is None else BlockRange(first, first if last is None else last)
     concerned = concerned_requests(connection, network, segment.kind, segment.addresses, blocks)
@@ -302,13 +302,13 @@ def _first_block(node: Node, head: Header, bound: Bound) -> int:
 
 
 def _creation_block(node: Node, head: Header, request: Request) -> int | None:
-    """First block at which a token is there; None is the chain's beginning, as for wallets."""
+    """Return the block of a token's creation; None means the chain's beginning, as for wallets."""
     if request.kind == "wallet":
         return None
     try:
         created = node.creation(request.address, head.number)
     except StateUnavailable:
-        # Nobody knows since when; nothing is missed by reading from the chain's beginning.
+        # The creation is unknown; reading from the chain's beginning misses nothing.
         return None
     if created is None:
         raise _Unanswerable(f"there is no contract at {request.address} at block {head.number}")

@@ -1,4 +1,4 @@
-"""The pipeline's record of history requests, and what it tells the control store about them."""
+"""The pipeline's records of history requests, and their states for the control store."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ _MEASURED = Context(prec=3)
 
 @dataclass(frozen=True)
 class Request:
-    """A history request that is not finished, as the tenant asked for it."""
+    """An unfinished history request, in the tenant's own terms."""
 
     operation_key: int
     subject_key: int
@@ -39,13 +39,13 @@ class Request:
 
 @dataclass(frozen=True)
 class RequestState:
-    """Where a request stands.
+    """State of a request.
 
     Attributes:
         done, total: blocks; total is None until the request is resolved.
-        rate: blocks per second while it was worked on, decimal text.
+        rate: blocks per second of collection, as decimal text.
         estimated_end: UTC without a zone; None where the rate is unknown or nothing is left.
-        waits_until: when its network's next day begins, UTC without a zone, where the budget of this one is used up.
+        waits_until: start of the network's next day, UTC without a zone, if the budget of this day is used up.
     """
 
     operation_key: int
@@ -63,7 +63,7 @@ class RequestState:
 
 
 def open_requests(connection: duckdb.DuckDBPyConnection, network: str) -> list[Request]:
-    """Requests of the network that are not finished, oldest first."""
+    """Return the unfinished requests of the network, oldest first."""
     rows = connection.execute(
         """
         select
@@ -82,7 +82,7 @@ def open_requests(connection: duckdb.DuckDBPyConnection, network: str) -> list[R
 
 
 def has_open_history(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Whether a history request of any network is not finished."""
+    """Return whether any network has an unfinished history request."""
     row = connection.execute(
         """
         select count(*) > 0
@@ -119,7 +119,7 @@ def resolve_request(
 
 
 def note_unresolved(connection: duckdb.DuckDBPyConnection, request: Request, network: str, error: str) -> None:
-    """Record why a request cannot be resolved for now; it stays Pending."""
+    """Record why a request cannot be resolved for now; it remains Pending."""
     with transaction(connection):
         _replace(connection, request, network, None, None, None, None, error, "Pending")
 
@@ -143,7 +143,7 @@ def _replace(
 
 
 def cancel_request(connection: duckdb.DuckDBPyConnection, request: Request, batch_id: int) -> None:
-    """End a request as cancelled; what was collected from its first block on stays in the view."""
+    """End a request as cancelled; blocks collected from its first block on remain in the view."""
     with transaction(connection):
         if not request.is_resolved:
             _replace(connection, request, "", None, None, None, None, None, "Cancelled")
@@ -154,7 +154,7 @@ def cancel_request(connection: duckdb.DuckDBPyConnection, request: Request, batc
 def concerned_requests(
     connection: duckdb.DuckDBPyConnection, network: str, kind: Kind, addresses: Sequence[str], covered: BlockRange
 ) -> dict[int, BlockRange]:
-    """The running requests that ask for blocks of the range, by operation, each with those."""
+    """Return the running requests with blocks in the range, by operation, each with its part of the range."""
     rows = connection.execute(
         """
         select requests.operation_key, greatest(requests.from_block, $first), least(requests.to_block, $last)
@@ -177,7 +177,7 @@ def concerned_requests(
 
 
 def fail_requests(connection: duckdb.DuckDBPyConnection, errors: Mapping[int, str], batch_id: int) -> None:
-    """End running requests as failed, each with its reason; what was collected from their first block on stays."""
+    """End running requests as failed, each with its reason; blocks collected from their first one on remain."""
     with transaction(connection):
         for operation_key, error in errors.items():
             _end_early(connection, operation_key, "Failed", error, batch_id)
@@ -220,13 +220,13 @@ def _mark(connection: duckdb.DuckDBPyConnection, subject_key: int, covered: Bloc
 
 
 def note_errors(connection: duckdb.DuckDBPyConnection, errors: Mapping[int, str]) -> None:
-    """Say of requests, by operation, why they do not get on, for now."""
+    """Record, for requests by operation, why they cannot advance for now."""
     for operation_key, error in errors.items():
         connection.execute("update raw.history_requests set error = ? where operation_key = ?", [error, operation_key])
 
 
 def note_network_error(connection: duckdb.DuckDBPyConnection, network: str, error: str) -> None:
-    """Record why none of the network's unfinished requests can go on for now."""
+    """Record why none of the network's unfinished requests can advance for now."""
     connection.execute(
         "update raw.history_requests set error = ? where network = ? and status = 'Running'", [error, network]
     )
@@ -243,7 +243,7 @@ def note_work(
     covered: BlockRange,
     seconds: float,
 ) -> None:
-    """Add a part to the work of the running requests that it belongs to; they get on again."""
+    """Add a part to the work of the running requests that contain it, and clear their errors."""
     connection.execute(
         """
         update raw.history_requests as requests
@@ -285,7 +285,7 @@ def mark_collected(
     covered: BlockRange,
     batch_id: int,
 ) -> None:
-    """Mark that a part became visible, also where it is empty: nobody waits for rows to see that there are none."""
+    """Mark that a part became visible even if it is empty: requests must see that there are no rows."""
     connection.execute(
         """
         insert into raw.changes
@@ -313,9 +313,9 @@ def mark_collected(
 
 
 def request_states(connection: duckdb.DuckDBPyConnection) -> list[RequestState]:
-    """Where every request stands that the control store holds for unfinished; those that are done end here.
+    """Return the states of all requests that the control store holds as unfinished; end those that are done.
 
-    A request has succeeded once its last part is in the marts: then asking for it shows it.
+    A request succeeds after its last part is in the marts, so that queries show it.
     """
     with transaction(connection):
         connection.execute(sql("finish_requests"))
@@ -349,12 +349,12 @@ def request_states(connection: duckdb.DuckDBPyConnection) -> list[RequestState]:
 
 
 def write_rate(rate: Decimal) -> str:
-    """Return a measured speed as a canonical decimal of three significant digits; a slow one is not 0."""
+    """Return a measured speed as a canonical decimal of three significant digits; a low one is not 0."""
     return write_decimal(_MEASURED.plus(rate))
 
 
 def waits_until(connection: duckdb.DuckDBPyConnection, network: str, budget: Budget) -> datetime | None:
-    """Until when history or attestations of the network wait for its budget of requests; None where none do."""
+    """Return the time until which history or attestations of the network wait for its budget; None if none waits."""
     until = budget.waits_until
     if until is None or attestations_wait(connection, network):
         return until

@@ -1,4 +1,4 @@
--- Running requests whose every block is covered, by batches that are in the marts, have succeeded.
+-- Ends running requests as succeeded if all their blocks are covered by batches that are in the marts.
 update raw.history_requests as requests
 set status = 'Succeeded', error = null
 where

@@ -1,4 +1,4 @@
--- Where the requests stand that the control store holds for unfinished.
+-- States of the requests that the control store holds as unfinished.
 select
     requests.operation_key,
     coalesce(known.status, 'Pending'),
