@@ -1,8 +1,8 @@
-"""Attestations: past blocks at whose end every balance that no reading confirms is read, and the supply.
+"""Attestations: the supply and all unconfirmed balances are read at the end of a past block.
 
-Those that tenants asked for, and, where the settings say so, those of periods that ended. A block is attested once it
-is final and the models hold all that is known up to it. Balances are read part by part: what is read stays, so that a
-slice that is killed costs no more than the part it was at.
+Tenants request them; with the setting, periods that ended get them automatically. A block is attested once it is final
+and the models contain all known rows up to it. Balances are read part by part. Parts remain stored, so a killed slice
+loses only its current part.
 """
 
 import time
@@ -46,15 +46,15 @@ from pipelines.extract.headers import header_of
 from pipelines.raw.usage import read_budget
 from pipelines.rows import UsageRecord, WorkClass
 
-# Balances that are read and stored together.
+# Number of balances that are read and stored together.
 _PART = 2_000
-# Periods that one slice begins with on a network.
+# Number of periods that one slice begins with on a network.
 _MOST_PERIODS = 500
 _NO_ARCHIVE = "the network's node has no past states, so balances of the block cannot be read"
 
 
 class Periods(NamedTuple):
-    """Which periods' ends are attested without being asked for, of what has at most so many holders."""
+    """Automatic attestations: the length of the periods, and the largest number of holders of their subjects."""
 
     length: Period
     most_holders: int
@@ -79,9 +79,9 @@ def collect_attestations(
         networks: definitions of the networks to work on.
         periods: automatic attestations; None: there are none.
         batch_id: the slice's own batch, after the cycle's.
-        is_over: asked before each part.
+        is_over: called before each part; the slice ends when it returns True.
         on_progress: called after each part.
-        make_budget: makes what one network may use for one part; None: without bound.
+        make_budget: creates the budget of one network for one part; None: without bound.
     """
     reports = []
     for network in networks.values():
@@ -115,7 +115,7 @@ def collect_attestations(
 def owes_periods(
     connection: duckdb.DuckDBPyConnection, networks: Mapping[str, Network], periods: Periods | None
 ) -> bool:
-    """Whether the end of some period is to be attested."""
+    """Return whether the end of any period is due for an attestation."""
     states = connection.execute(
         """
         select network, final_number
@@ -139,7 +139,7 @@ def _owed_periods(
 
 
 def _end_cancelled(connection: duckdb.DuckDBPyConnection, network: str) -> list[AttestationRequest]:
-    """End the requests that were cancelled, and return the others."""
+    """End the cancelled requests, and return the others."""
     requests = open_attestation_requests(connection, network)
     for request in requests:
         if request.is_cancelled:
@@ -175,7 +175,7 @@ class _Slice:
         self._on_progress = on_progress
 
     def run(self, head_number: int, requests: Sequence[AttestationRequest], periods: Periods | None) -> None:
-        """Do what the network owes, as long as there is time and budget."""
+        """Make the pending attestations of the network while time and budget last."""
         try:
             capabilities = self.node.probe()
             head = header_of(self.node.headers([head_number]).row(0))
@@ -211,7 +211,7 @@ class _Slice:
             self._on_progress()
 
     def _stops(self) -> bool:
-        # Asked before each part, which has the budget for itself.
+        # Called before each part; each part has the whole budget.
         if self._budget is not None:
             self._budget.restart()
         return self._is_over() or _waits(self.connection, self.network)
@@ -223,7 +223,7 @@ class _Slice:
         record_failure(self.connection, self.network, error.call, blocks, str(error), self.batch_id)
 
     def _resolve(self, collector: Collector, head: Header, request: AttestationRequest, *, has_archive: bool) -> None:
-        """Find the block of a request; where it is not final yet, the request waits."""
+        """Find the block of a request; if it is not final yet, the request waits."""
         moment = read_moment(request.as_of_text)
         number = moment.block
         if number is None:
@@ -262,7 +262,7 @@ class _Slice:
                 begin_period(self.connection, self.network, subject_key, number, block_hash, period_end)
 
     def _attest(self, collector: Collector, attestation: Attestation, *, has_archive: bool) -> bool:
-        """Read what is missing of an attestation, and make its record; whether the next one may be begun."""
+        """Read the missing balances of an attestation and finish its record; return whether to begin the next one."""
         if not is_built(self.connection, attestation.subject_key, attestation.block_number):
             return True
         try:
@@ -270,7 +270,7 @@ class _Slice:
                 raise StateUnavailable(self.network, "probe", None, None, _NO_ARCHIVE)
             return self._read(collector, attestation)
         except (StateUnavailable, CallRefused) as error:
-            # Asking again at once would get the same answer.
+            # A retry at once would get the same answer.
             self._note(error)
             told = error.told_of(attestation.block_number, attestation.block_number)
             refuse_attestation(self.connection, attestation, told)

@@ -1,4 +1,4 @@
-"""The pipeline's record of attestations: who asked for which, what is to be read for them, and what that found."""
+"""The pipeline's records of attestations: their requests, pending readings, and results."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from pipelines.raw.usage import read_budget, record_usage
 from pipelines.rows import UsageRecord
 
 _OPEN = ("Pending", "Running")
-# What the node refused is tried again after 1, 2, 4, ... of these, where nobody asks for it.
+# A refused attestation without a request is retried after 1, 2, 4, ... times this interval.
 _TRIED_EVERY = timedelta(days=1)
 
 Period: TypeAlias = Literal["day", "month"]
@@ -25,7 +25,7 @@ Period: TypeAlias = Literal["day", "month"]
 
 @dataclass(frozen=True)
 class AttestationRequest:
-    """An attestation that is not finished, as the tenant asked for it; the block is None until it is resolved."""
+    """An unfinished request, in the tenant's own terms; the block is None until it is resolved."""
 
     operation_key: int
     subject_key: int
@@ -36,7 +36,7 @@ class AttestationRequest:
 
 @dataclass(frozen=True)
 class Attestation:
-    """What is to be attested, and is not yet."""
+    """A pending attestation."""
 
     subject_key: int
     number: int
@@ -49,10 +49,10 @@ class Attestation:
 
 @dataclass(frozen=True)
 class AttestationState:
-    """Where a request stands.
+    """State of a request.
 
     Attributes:
-        done, total: balances read; total is None until it is known what is to be read.
+        done, total: balances read; total is None until the balances to read are listed.
         waits_until: as of a history request.
     """
 
@@ -67,7 +67,7 @@ class AttestationState:
 
 
 def open_attestation_requests(connection: duckdb.DuckDBPyConnection, network: str) -> list[AttestationRequest]:
-    """Requests of the network that are not finished, oldest first."""
+    """Return the unfinished requests of the network, oldest first."""
     rows = connection.execute(
         """
         select
@@ -88,7 +88,7 @@ def open_attestation_requests(connection: duckdb.DuckDBPyConnection, network: st
 
 
 def has_open_attestations(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Whether an attestation of any network is not finished."""
+    """Return whether any network has an unfinished attestation."""
     (found,) = connection.execute(
         """
         select
@@ -111,7 +111,7 @@ def has_open_attestations(connection: duckdb.DuckDBPyConnection) -> bool:
 
 
 def is_built(connection: duckdb.DuckDBPyConnection, subject_key: int, block_number: int) -> bool | None:
-    """Whether the models hold all that is known of a subject up to a block; None where the block is not covered."""
+    """Return whether the models contain all known rows of a subject up to a block; None if it is not covered."""
     covered = connection.execute(
         """
         select from_block
@@ -151,7 +151,7 @@ def is_built(connection: duckdb.DuckDBPyConnection, subject_key: int, block_numb
 def set_request(
     connection: duckdb.DuckDBPyConnection, request: AttestationRequest, status: str, error: str | None = None
 ) -> None:
-    """Record how a request stands whose block is not known yet, or that ends without a record."""
+    """Record the status of a request that has no block yet, or that ends without a record."""
     with transaction(connection):
         known = connection.execute(
             "update raw.attestation_requests set status = ?, error = ? where operation_key = ? returning 1",
@@ -167,7 +167,7 @@ def set_request(
 def begin_requested(
     connection: duckdb.DuckDBPyConnection, network: str, request: AttestationRequest, number: int, block_hash: str
 ) -> None:
-    """Record the block of a request, and begin its attestation, where no record of the block stands."""
+    """Record the block of a request, and begin its attestation unless the block has a valid one."""
     with transaction(connection):
         attestation = _begin(connection, network, request.subject_key, number, block_hash, None)
         connection.execute("delete from raw.attestation_requests where operation_key = ?", [request.operation_key])
@@ -185,7 +185,7 @@ def begin_period(
     block_hash: str,
     period_end: datetime,
 ) -> None:
-    """Begin the attestation of a period's end, where no record of the block stands."""
+    """Begin the attestation of a period's end unless the block has a valid one."""
     with transaction(connection):
         _begin(connection, network, subject_key, block_number, block_hash, period_end)
 
@@ -198,7 +198,7 @@ def _begin(
     block_hash: str,
     period_end: datetime | None,
 ) -> int:
-    """The number of the attestation of a block that stands or is under way, else of a new one."""
+    """Return the number of a block's valid or unfinished attestation, else of a new one."""
     superseded = "select null::bigint as subject_key, null::bigint as attestation_number where false"
     if has_relation(connection, "int_attestations"):
         superseded = (
@@ -240,7 +240,7 @@ def _begin(
 
 
 def drop_unwanted(connection: duckdb.DuckDBPyConnection, network: str) -> None:
-    """Drop attestations that are under way and that nobody waits for any more, and those of blocks that are gone."""
+    """Delete unfinished attestations that no request or period needs, and those of blocks no longer in the chain."""
     with transaction(connection):
         connection.execute(sql("unwanted_attestations"), {"network": network})
         connection.execute(
@@ -267,9 +267,9 @@ def drop_unwanted(connection: duckdb.DuckDBPyConnection, network: str) -> None:
 
 
 def open_attestations(connection: duckdb.DuckDBPyConnection, network: str) -> list[Attestation]:
-    """What of the network is to be attested now; what was asked for comes first, then the newest blocks.
+    """Return the network's attestations that are due: requested ones first, then those of the newest blocks.
 
-    What the node refused, and nobody asks for now, waits until it is due.
+    A refused attestation without a request waits until its next retry.
     """
     rows = connection.execute(
         """
@@ -304,11 +304,11 @@ def open_attestations(connection: duckdb.DuckDBPyConnection, network: str) -> li
 
 
 def list_balances(connection: duckdb.DuckDBPyConnection, attestation: Attestation) -> list[tuple[str, str, str, bool]]:
-    """List the balances at the attestation's block, for `finish_attestation`, and how many are to be read.
+    """List the balances at the attestation's block, for `finish_attestation`, and store the number of those to read.
 
     Returns:
-        Those to be read, in order: token, holder, what is known, and whether the balance before the range follows from
-        a later reading, so that it must be read too.
+        Those to read, in order: token, holder, known balance, and a flag. The flag says that the balance before the
+        range was derived from a later reading, so that it must be read too.
     """
     parameters = {
         "subject": attestation.subject_key,
@@ -346,12 +346,12 @@ def store_part(
     spending: UsageRecord,
     batch_id: int,
 ) -> None:
-    """Store a part of an attestation's balances, what they say, and what they took, in one transaction.
+    """Store a part of an attestation's balances, its counts and its usage, in one transaction.
 
     Args:
-        openings: balances at the block before the range; None where they are not to be read.
-        balances: those at the attestation's block.
-        difference_count: those that were not what had been known.
+        openings: balances at the block before the range; None if they need not be read.
+        balances: balances at the attestation's block.
+        difference_count: number of balances that differ from the known ones.
     """
     with transaction(connection):
         if openings is not None and not openings.is_empty():
@@ -369,7 +369,7 @@ def store_part(
 
 
 def has_supply(connection: duckdb.DuckDBPyConnection, network: str, attestation: Attestation) -> bool:
-    """Whether the supply at the attestation's block was read for its tenant."""
+    """Return whether the supply at the attestation's block was read for its tenant."""
     row = connection.execute(
         """
         select 1
@@ -389,7 +389,7 @@ def finish_attestation(
     spending: UsageRecord,
     batch_id: int,
 ) -> None:
-    """Store the supply, where it was read, and the record of what `list_balances` listed, with what was read since."""
+    """Store the supply, if it was read, and finish the record from the list of `list_balances` and later readings."""
     with transaction(connection):
         if supply is not None:
             add_supply_observations(connection, network, supply, batch_id)
@@ -408,7 +408,7 @@ def finish_attestation(
                 },
             )
         )
-        # A record without a new reading is to be shown as well.
+        # A record without a new reading must be shown as well.
         connection.execute(
             "insert into raw.changes values (?, ?, ?, ?, 'Observation')",
             [batch_id, attestation.subject_key, attestation.block_number, attestation.block_number],
@@ -419,14 +419,14 @@ def finish_attestation(
 def note_attestation_error(
     connection: duckdb.DuckDBPyConnection, attestations: Sequence[Attestation], error: str
 ) -> None:
-    """Say of the requests of attestations why they do not get on."""
+    """Record, for the requests of attestations, why they cannot advance."""
     with transaction(connection):
         for attestation in attestations:
             _set_requests(connection, attestation, "Running", error)
 
 
 def refuse_attestation(connection: duckdb.DuckDBPyConnection, attestation: Attestation, error: str) -> None:
-    """Record that the node refused to answer for an attestation: its requests fail, without them it is due later."""
+    """Record that the node refused to answer for an attestation: its requests fail; without one it is due later."""
     with transaction(connection):
         _set_requests(connection, attestation, "Failed", error)
         of_it = [attestation.subject_key, attestation.number]
@@ -464,7 +464,7 @@ def due_periods(
     final_number: int,
     most: int,
 ) -> list[tuple[int, datetime, int | None]]:
-    """Ends of periods that are to be attested, newest first.
+    """Return ends of periods that are due for an attestation, newest first.
 
     Returns:
         Subject, end (UTC without a zone), and the last block before it; None where it is not known yet.
@@ -485,12 +485,12 @@ def due_periods(
 def record_period_end(
     connection: duckdb.DuckDBPyConnection, network: str, period_end: datetime, block_number: int
 ) -> None:
-    """Keep the last block before the end of a period, which is final."""
+    """Store the last block before the end of a period; the block is final."""
     connection.execute("insert into raw.period_ends values (?, ?, ?)", [network, period_end, block_number])
 
 
 def attestation_states(connection: duckdb.DuckDBPyConnection) -> list[AttestationState]:
-    """Where every request stands that the control store holds for unfinished; those whose record is published end."""
+    """Return the states of requests that the control store holds as unfinished; end those with a published record."""
     with transaction(connection):
         connection.execute(sql("finish_attestation_requests"))
     states = []
@@ -505,7 +505,7 @@ def attestation_states(connection: duckdb.DuckDBPyConnection) -> list[Attestatio
 
 
 def attestations_wait(connection: duckdb.DuckDBPyConnection, network: str) -> bool:
-    """Whether an attestation of the network is not finished."""
+    """Return whether the network has an unfinished attestation."""
     return any(
         status in _OPEN and of_network == network
         for _, status, *_, of_network in connection.execute(sql("attestation_states")).fetchall()

@@ -1,4 +1,4 @@
--- Where every attestation stands that the control store holds for unfinished.
+-- States of the attestations that the control store holds as unfinished.
 select
     requests.operation_key,
     coalesce(asked.status, 'Pending'),

@@ -1,5 +1,5 @@
--- Balances at the block of an attestation, as the last build of the models knows them, with the reading that confirms each
--- and whether it was read at the block since: computed once for what is asked of it.
+-- Balances at the block of an attestation in the last build of the models. Each has the reading that confirms it, and a
+-- flag for readings at the block since then. Computed once for the queries of the attestation.
 create or replace temp table attested_balances as
 select
     balances.token_address,

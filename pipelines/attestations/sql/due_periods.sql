@@ -1,13 +1,13 @@
--- Ends of periods whose attestation is to begin, newest first: periods in a covered range that the models hold, of what is
--- tracked and has not too many holders, with the block where it is known. A range that begins no later than the token holds
--- its first period from the beginning. Ends after the newest final block wait.
+-- Ends of periods that are due for an attestation, newest first, with the block where it is known. The period is in a
+-- covered range of the models, and its subject is tracked and does not have too many holders. If the token was created
+-- in the range, its first period counts from the beginning. Ends after the newest final block wait.
 with superseded as (
     select subject_key, attestation_number
     from intermediate.int_attestations
     where superseded_by is not null
 ),
 
--- Not by a correlated anti join, which DuckDB does not plan.
+-- DuckDB cannot plan this as a correlated anti join.
 standing as (
     select distinct attested.subject_key, attested.block_number
     from raw.attestations as attested
@@ -92,7 +92,7 @@ due as (
         or (known.block_number between ends.from_block and ends.to_block and standing.block_number is null)
 ),
 
--- Counted where something is due alone: this is asked in every cycle.
+-- Counted only for subjects with due ends, because every cycle runs this query.
 crowded as (
     select latest.subject_key
     from intermediate.int_balances_latest as latest

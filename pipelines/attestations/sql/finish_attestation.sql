@@ -1,4 +1,4 @@
--- The record of an attestation of which all was read: what was read stands before what was known until then.
+-- Finishes the record of an attestation after its last reading: readings take precedence over known balances.
 with readings as (
     select token_address, holder_address, quantity_raw
     from raw.balance_observations
@@ -20,7 +20,7 @@ balances as (
 found as (
     select
         max(range_from_block) as range_from_block,
-        -- Of no balance at all these are null.
+        -- Without any balance these are null.
         coalesce(count_if(balance_raw != 0::bignum), 0) as balance_count,
         coalesce(count_if(is_unconfirmed), 0) as unconfirmed_count,
         coalesce(sum(balance_raw), 0::bignum) as balances_raw,

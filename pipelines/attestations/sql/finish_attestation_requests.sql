@@ -1,4 +1,4 @@
--- Running requests whose record is published have succeeded.
+-- Ends running requests with a published record as succeeded.
 update raw.attestation_requests as requests
 set status = 'Succeeded', error = null
 where

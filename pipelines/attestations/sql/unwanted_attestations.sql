@@ -1,5 +1,5 @@
--- Attestations under way that no request waits for and that were not begun for a period, those whose block the chain has not
--- any more, whose requests are resolved anew, and those of subjects that are gone.
+-- Unfinished attestations to delete: without a request or a period, of blocks no longer in the chain, and of deleted
+-- subjects. Requests for a block no longer in the chain are resolved again.
 create or replace temp table unwanted as
 select known.subject_key, known.attestation_number
 from raw.attestations as known
