@@ -1,1 +1,1 @@
-"""Configuration of tenants, and what each of them may see."""
+"""Configuration of tenants, and the ranges and versions that each of them may see."""

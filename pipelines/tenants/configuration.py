@@ -1,4 +1,4 @@
-"""The control store's snapshot and the network definitions, as the warehouse keeps them for the cycle."""
+"""The warehouse's copy of the control store's snapshot and of the network definitions, for one cycle."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -31,7 +31,7 @@ def batch_of_run(connection: duckdb.DuckDBPyConnection, run_id: str) -> int:
     """Return the batch that the run opened.
 
     Raises:
-        LookupError: the run opened none.
+        LookupError: the run opened no batch.
     """
     row = connection.execute("select max(batch_id) from raw.batches where run_id = ?", [run_id]).fetchone()
     if row is None or row[0] is None:
@@ -100,16 +100,16 @@ def replace_control(
     - subjects on a network with another native asset or other common tokens than before
     - subjects on a network that is no longer defined.
 
-    Removed subjects need no mark: the marts drop them because the snapshot lacks them. `price_control.replace_pricing`
-    marks changes of prices.
+    Removed subjects need no mark: the marts drop them because the snapshot lacks them.
+    `price_configuration.replace_pricing` marks changes of prices.
 
     Args:
         connection: the open warehouse.
         snapshot: the configuration.
         networks: definitions of the networks in force.
         batch_id: the cycle's batch.
-        sources: definitions of the price sources in force; None is none.
-        manual_prices: those entered after `price_control.newest_manual_price`.
+        sources: definitions of the price sources in force; None means none.
+        manual_prices: those with keys after `price_configuration.newest_manual_price`.
 
     Returns:
         Row count by table.

@@ -1,4 +1,4 @@
-"""The pricing that tenants configured and the definitions of sources, as the warehouse keeps them for the cycle."""
+"""The warehouse's copy of the tenants' pricing and of the definitions of sources, for one cycle."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -19,7 +19,7 @@ _APPENDED = "control_manual_prices"
 
 
 def newest_manual_price(connection: duckdb.DuckDBPyConnection) -> int:
-    """Key of the newest manual price that the warehouse holds; 0 before the first."""
+    """Return the key of the newest manual price in the warehouse; 0 before the first."""
     row = connection.execute("select coalesce(max(manual_price_key), 0) from raw.control_manual_prices").fetchone()
     assert row is not None
     return int(row[0])
@@ -33,22 +33,22 @@ def replace_pricing(
     sources: Mapping[str, PriceSource],
     batch_id: int,
 ) -> dict[str, int]:
-    """Replace the pricing set-up, append the new manual prices, and mark in `raw.price_changes` what that changes.
+    """Replace the pricing set-up, append new manual prices, and mark the changed pairs in `raw.price_changes`.
 
-    Marked are pairs that are new, gone, or have other rules, sources or reviews now, from their first price on, and
-    pairs with new manual prices, from the least instant of these on. Whether a source is enabled is no change: what is
-    stored goes on valuing.
+    A pair that is new, deleted, or has other rules, sources or reviews is marked from its first price on. A pair with
+    new manual prices is marked from the earliest of their instants on. Enabling or disabling a source marks nothing,
+    because stored prices still apply.
 
     Args:
-        connection: inside a transaction, that of the whole control snapshot.
+        connection: inside the transaction of the whole control snapshot.
         tenants: all tenants, in the same snapshot.
-        pricing: what they configured.
+        pricing: configuration of the tenants.
         manual_prices: those with keys after `newest_manual_price`.
         sources: the definitions in force, by id.
         batch_id: the cycle's batch.
 
     Returns:
-        Row count by table; of manual prices those appended.
+        Row count by table; for manual prices, the number of appended rows.
     """
     records: dict[str, Iterable[object]] = {
         "control_priced_items": pricing.items,
@@ -82,7 +82,7 @@ def replace_pricing(
 def _tenants_sources(
     tenants: Sequence[SnapshotTenant], pricing: PricingSnapshot, sources: Mapping[str, PriceSource]
 ) -> list[tuple[Any, ...]]:
-    """What each tenant has: own sources, disabled until it enables them, and the preconfigured, enabled at first."""
+    """Return each tenant's sources: its own, disabled by default, and the preconfigured ones, enabled by default."""
     switches = {(switch.tenant_id, switch.source_id): switch.is_enabled for switch in pricing.source_switches}
     own = [
         (s.tenant_id, s.source_id, s.name, MANUAL, switches.get((s.tenant_id, s.source_id), False))

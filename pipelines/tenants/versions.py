@@ -1,7 +1,7 @@
-"""What each tenant is shown: how far of each network, and under which number of its own.
+"""Versions of each tenant's data: the horizon on each network, and a number that belongs to the tenant alone.
 
-The marts are built for all tenants together. Whatever of others a build follows, a tenant is shown more only where
-something of its own changed, or where blocks without rows were collected and a new period of absolute time began.
+The marts are built for all tenants together. A build shows more to a tenant in two cases only. Its own data changed, or
+blocks without rows were collected and a new period of absolute time began.
 """
 
 from datetime import datetime, timedelta
@@ -18,16 +18,16 @@ _NOTHING_HELD = "(select null::bigint, null::boolean, null::bigint, null::bigint
 
 
 def transform_due(connection: duckdb.DuckDBPyConnection, as_of_seconds: int) -> bool:
-    """Tell whether dbt has something to do.
+    """Return whether dbt has work to do.
 
-    It has where the marts are behind, and where a tenant is to be shown more all the same, so that as-of advances over
-    blocks without rows.
+    It does if the marts are behind. It also does if a tenant may see more anyway, so that as-of advances over blocks
+    without rows.
     """
     return is_behind(connection) or is_any_due(connection, as_of_seconds)
 
 
 def is_any_due(connection: duckdb.DuckDBPyConnection, as_of_seconds: int, now: datetime | None = None) -> bool:
-    """Tell whether a tenant is to be shown more.
+    """Return whether any tenant may see more from now on.
 
     Args:
         as_of_seconds: length of the periods of absolute time.
@@ -39,12 +39,12 @@ def is_any_due(connection: duckdb.DuckDBPyConnection, as_of_seconds: int, now: d
 def advance(
     connection: duckdb.DuckDBPyConnection, published: int, as_of_seconds: int, now: datetime | None = None
 ) -> list[str]:
-    """Show tenants more, before a build of the marts; return whom.
+    """Show more to tenants, before a build of the marts; return these tenants.
 
-    Each gets another number, unless it has one that no version shows yet.
+    Each gets another number, unless its last number has not been published yet.
 
     Args:
-        published: the newest version that is known.
+        published: the newest known version.
         as_of_seconds: length of the periods of absolute time.
         now: UTC without a zone.
     """

@@ -1,4 +1,4 @@
-"""Tracking windows and history requests become block ranges, and block ranges become what is still to be collected."""
+"""Resolution of tracking windows and history requests to block ranges, from which the missing ranges are computed."""
 
 from datetime import UTC, datetime
 
@@ -10,13 +10,14 @@ from pipelines.raw.database import transaction
 
 
 def resolve_windows(connection: duckdb.DuckDBPyConnection, node: Node, head: Header, batch_id: int) -> int:
-    """Resolve new and newly closed windows to block ranges; return how many.
+    """Resolve new and newly closed windows to block ranges; return their number.
 
-    A window begins with the first block whose time is at or after its opening and ends before the first block at or
-    after its closing; one that the stored times of its blocks contradict was resolved by false times, and is resolved
-    anew. Where the head has not reached that moment yet, the window waits for a later cycle. How native
-    value is collected in it is what the network's definition says when it opens. A history request up to a window's
-    start, which may have been clipped to an older head, goes on to the block before it.
+    A window begins with the first block at or after its opening. It ends before the first block at or after its
+    closing. If the head has not reached that moment yet, the window waits for a later cycle. If stored block times
+    contradict a resolved window, false times resolved it, and it is resolved again.
+
+    The network's definition at the opening sets how native value is collected. A history request that ends at a
+    window's start may have been clipped to an older head; it is extended to the block before the window.
 
     Raises:
         ExtractError: a header could not be read; nothing is written.
@@ -110,7 +111,7 @@ def resolve_windows(connection: duckdb.DuckDBPyConnection, node: Node, head: Hea
 
 
 def _extend_history(connection: duckdb.DuckDBPyConnection, network: str, batch_id: int) -> None:
-    """Lead history requests up to the windows before which they were to end, where blocks came in between."""
+    """Extend history requests to the start of the windows that follow them, if there are blocks in between."""
     short = connection.execute(
         """
         select requests.operation_key, requests.subject_key, max(ranges.from_block) - 1

@@ -1,4 +1,4 @@
--- Pairs whose source prices the incoming set-up changes: all of them, or those from the least new manual price on.
+-- Pairs with source prices that the new set-up changes: all of them, or those from the earliest new manual price on.
 insert into raw.price_changes
 with changed as (
     (select pair_key from (select * from incoming_control_price_pairs except select * from raw.control_price_pairs))

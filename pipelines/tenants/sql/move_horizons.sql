@@ -1,9 +1,9 @@
--- How far these tenants are shown each network from now on: all that is collected.
+-- New horizons of these tenants on each network: they may see all collected blocks.
 insert into raw.tenant_horizons
 select
     subjects.tenant_id,
     subjects.network,
-    -- A cycle that failed after collecting leaves the node's newest block as it was.
+    -- A cycle that failed after collecting did not update the node's newest block.
     coalesce(greatest(any_value(states.head_number), max(covered.to_block)), -1),
     any_value(states.final_number)
 from raw.control_subjects as subjects

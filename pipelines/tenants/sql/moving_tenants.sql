@@ -1,5 +1,5 @@
--- Tenants who are to be shown more: something of their own changed since the last build, or blocks without rows were
--- collected and as-of did not move in this period of absolute time.
+-- Tenants that may see more from now on. Either their own data changed since the last build, or blocks without rows
+-- were collected and as-of has not advanced in the current period of absolute time.
 with newest as (
     select
         tenant_id,
@@ -10,7 +10,7 @@ with newest as (
     group by tenant_id
 ),
 
--- What failed of views and is not collected: coverage tells why.
+-- Failed blocks of views; coverage shows if they were collected meanwhile.
 failed as (
     select
         subjects.tenant_id,
@@ -52,7 +52,7 @@ marked as (
     where changes.batch_id > $built
 ),
 
--- Samples that agree are not marked.
+-- Samples that agree with known balances are not marked.
 readings as (
     select
         network,
@@ -92,7 +92,7 @@ priced as (
     where markets.batch_id > $built
 ),
 
--- Blocks that were missing in what was shown already.
+-- Visible ranges that gained or lost blocks.
 filled as (
     select distinct subjects.tenant_id
     from ((from raw.visible_ranges except from $held) union all (from $held except from raw.visible_ranges)) as ranges

@@ -1,10 +1,10 @@
--- What each tenant may see: of ranges by these views, of readings by their column visible_to. Everything that is computed
--- for a tenant begins with them.
+-- Data that each tenant may see: these views restrict ranges, and the column `visible_to` restricts readings. All
+-- results for a tenant are computed from them.
 drop view if exists raw.shown_heads;
 drop view if exists raw.shown_ranges;
 
--- The newest block of its network that each subject's tenant may see.
--- A tenant for whom nothing was built yet is shown what there is.
+-- The newest block of its network that each subject's tenant may see. Before its first build, a tenant may see all
+-- stored blocks.
 create or replace view raw.visible_heads as
 select
     subjects.subject_key,
@@ -17,7 +17,7 @@ left join raw.tenant_horizons as horizons
         subjects.tenant_id = horizons.tenant_id
         and subjects.network = horizons.network;
 
--- Of the collected parts of each subject's view, what its tenant is shown.
+-- The collected parts of each subject's view that its tenant may see.
 create or replace view raw.visible_ranges as
 select
     covered.subject_key,
