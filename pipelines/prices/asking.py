@@ -1,4 +1,4 @@
-"""Asking several sources at once, so that one that is slow or fails holds up no other."""
+"""Concurrent calls to several sources, so that a slow or failing one delays no other."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,18 +16,18 @@ from pipelines.prices.store import read_markets
 
 Answer = TypeVar("Answer")
 OpenClient = Callable[[PriceSource, Sequence[Market]], PriceClient]
-"""Opens a source; the markets are those that it listed last."""
+"""Opens a source; the markets are those of its last list."""
 
-# Sources asked at the same time; each call keeps one thread until it is answered.
+# Number of concurrent calls; each occupies one thread until its answer.
 _AT_ONCE = 32
 
 
 class LateAnswer(Exception):
-    """A source did not answer within the time that it is given as a whole."""
+    """A source did not answer within its total time."""
 
 
 def opener(read_networks: Callable[[], Mapping[str, Network]]) -> OpenClient:
-    """Return what opens the client of a source; networks are read where feeds need theirs."""
+    """Return a function that opens the client of a source; networks are read if feeds need theirs."""
 
     def open_client(source: PriceSource, markets: Sequence[Market]) -> PriceClient:
         return open_price_client(source, read_networks().get(source.network) if source.network else None, markets)
@@ -36,12 +36,12 @@ def opener(read_networks: Callable[[], Mapping[str, Network]]) -> OpenClient:
 
 
 def listed_markets(connection: duckdb.DuckDBPyConnection, source_id: str) -> list[Market]:
-    """The markets of a source's newest list; a client that knows them need not ask for them."""
+    """Return the markets of a source's newest list; a client that has them need not request them."""
     return [Market(*row) for row in read_markets(connection, source_id)]
 
 
 class Asking(Generic[Answer]):
-    """Calls under way, at most one for each source; to be closed."""
+    """Pending calls, at most one for each source; to be closed."""
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="price-source")
@@ -49,7 +49,7 @@ class Asking(Generic[Answer]):
 
     @property
     def asked(self) -> set[str]:
-        """Sources that have not answered yet."""
+        """Return the sources that have not answered yet."""
         return set(self._calls.values())
 
     def ask(self, source_id: str, call: Callable[[], Answer]) -> None:
@@ -57,17 +57,17 @@ class Asking(Generic[Answer]):
         self._calls[self._pool.submit(call)] = source_id
 
     def answers(self, seconds: float) -> Iterator[tuple[str, Future[Answer]]]:
-        """Wait at most so long for the next answers, and yield those that are there, or nothing."""
+        """Wait for the next answers, at most for the given seconds; yield those that arrived, if any."""
         for future in wait(self._calls, timeout=max(seconds, 0.0), return_when=FIRST_COMPLETED).done:
             yield self._calls.pop(future), future
 
     def close(self) -> None:
-        """Give up what is under way: threads end when their calls do, whose time-outs are finite."""
+        """Abandon pending calls: their threads end with the calls, which have finite time-outs."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
 def ask_all(calls: Mapping[str, Callable[[], Answer]], seconds: float) -> Iterator[tuple[str, Future[Answer]]]:
-    """Ask all sources at once and yield their answers as they come; the late ones at the end, with LateAnswer."""
+    """Call all sources at once; yield their answers as they arrive, and at the end LateAnswer for the others."""
     deadline = time.monotonic() + seconds
     with closing(Asking[Answer]()) as under_way:
         for source_id, call in calls.items():

@@ -1,4 +1,4 @@
-"""Price discoveries: past prices, read from the sources page by page in the time that a cycle leaves."""
+"""Price discoveries: past prices, read from the sources page by page in the time left between cycles."""
 
 import time
 from collections import deque
@@ -35,21 +35,21 @@ from pipelines.prices.discovery_store import (
 )
 from pipelines.prices.windows import WindowFill, plan
 
-# A source that fails so often in a row, each time after the client's own attempts and a cycle later, is given up.
+# A source is given up after this many failures in a row, each after the client's own attempts and a cycle later.
 _MOST_FAILURES = 5
-# How long pages under way are waited for when the time is over; they are asked for again if they come later.
+# Seconds to wait for pending pages after the end of the slice; pages that arrive later are requested again.
 _GRACE_SECONDS = 5.0
 _LOOK_SECONDS = 0.25
 
 
 @dataclass(slots=True)
 class DiscoveryReport:
-    """What a slice of discoveries brought.
+    """Result of a slice of discoveries.
 
     Attributes:
-        windows: prices of windows that were read, by source id.
-        errors: why a source did not get on, by source id.
-        defects: what failed here, and not at a source, by source id; among the errors as well.
+        windows: number of prices of windows read, by source id.
+        errors: reasons why a source did not advance, by source id.
+        defects: failures of our own code, by source id; they are among the errors as well.
     """
 
     windows: dict[str, int] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class DiscoveryReport:
 
 
 class _Work:
-    """One market that a discovery reads: its windows, how far they are filled, and the pages to come."""
+    """One market that a discovery reads: its windows, its progress, and the next pages."""
 
     def __init__(self, reading: Reading, windows: list[Window], source: PriceSource, client: PriceClient) -> None:
         self.reading = reading
@@ -71,11 +71,11 @@ class _Work:
 
     @property
     def missing(self) -> tuple[Window, Window]:
-        """First and last of the windows that are not complete."""
+        """Return the first and last incomplete windows."""
         return self.windows[min(self._fill.done, len(self.windows) - 1)], self.windows[-1]
 
     def next_page(self) -> HistoryPage | None:
-        """Ask for the next page; None at the end."""
+        """Read the next page; None at the end."""
         return next(self._pages, None)
 
     def _read(self) -> Iterator[HistoryPage]:
@@ -86,7 +86,7 @@ class _Work:
                 yield from self._client.history(market_id, price_type, segment.granularity, start, segment.end)
 
     def take(self, page: HistoryPage | None) -> Part:
-        """Fill windows from a page; from None all that are left."""
+        """Fill windows from a page; None stands for the end and fills all remaining windows."""
         end = self.windows[-1].end
         if page is None:
             page = HistoryPage([], end)
@@ -114,20 +114,20 @@ def collect_discoveries(
     cancelled: Callable[[], set[int]],
     on_progress: Callable[[], None],
 ) -> DiscoveryReport:
-    """Begin new discoveries, and read for all that are unfinished until the time is over or nothing is left.
+    """Begin new discoveries, and read for all unfinished ones until the time is over or nothing is left.
 
-    Sources are read at once, each one page at a time and its discoveries in turn. A source that fails leaves its
-    discoveries where they are, with the reason, until the next slice; what it refuses, or has failed at several times
-    in a row, is given up and missing. All of a page is stored at once, progress included, so a slice may be killed at
-    any time.
+    Sources are read concurrently, each one page at a time and its discoveries in turn. If a source fails, its
+    discoveries keep their progress and get the reason, and continue in the next slice. A reading that the source
+    refuses, or that failed several times in a row, is given up, and its windows are missing. A page is stored together
+    with the progress, so a slice may be killed at any time.
 
     Args:
-        connection: the open warehouse, after a cycle: its routes are those of the cycle.
+        connection: the open warehouse, after a cycle: the slice uses the cycle's routes.
         sources: the definitions in force, by id.
         open_client: opens a source.
         batch_id: the slice's own batch, after the cycle's.
-        is_over: asked before each page.
-        cancelled: discoveries that their tenants do not want any more, by key; asked after each page.
+        is_over: called before each page; the slice ends when it returns True.
+        cancelled: returns the keys of cancelled discoveries; called after each page.
         on_progress: called after each page.
     """
     report = DiscoveryReport()
@@ -159,7 +159,7 @@ def collect_discoveries(
 def _settle(
     connection: duckdb.DuckDBPyConnection, sources: Mapping[str, PriceSource], discovery: Discovery
 ) -> list[Window]:
-    """Begin or cancel a discovery, or say why it has to wait; return its windows."""
+    """Begin or cancel a discovery, or record why it must wait; return its windows."""
     if discovery.is_cancelled:
         if discovery.is_begun:
             cancel_discovery(connection, discovery.operation_key)
@@ -185,7 +185,7 @@ def _begin(
     discovery: Discovery,
     windows: list[Window],
 ) -> None:
-    """Decide what is read: every market of every enabled source of the pair that has history of its price type."""
+    """Choose the markets to read: those of all enabled sources of the pair with a history of its price type."""
     asked = [way for way in askable(connection, discovery.pair_key) if _has_history(sources, way)]
     if not asked:
         error = "no enabled source of the pair has a history of its price type any more"
@@ -215,7 +215,7 @@ def _open_works(
     stack: ExitStack,
     report: DiscoveryReport,
 ) -> dict[str, deque[_Work]]:
-    """Open the sources that are still to be read, and what is to be read from each, the oldest discovery first."""
+    """Open the sources of unfinished readings; return the works of each source, the oldest discovery first."""
     readings: dict[str, list[Reading]] = {}
     for reading in open_readings(connection):
         readings.setdefault(reading.source_id, []).append(reading)
@@ -249,13 +249,13 @@ def _store(
     batch_id: int,
     report: DiscoveryReport,
 ) -> None:
-    """Store the page that a reading asked for; it then is the last of its source in turn."""
+    """Store the page of a reading; the reading is then the last of its source in turn."""
     try:
         part = work.take(answer.result())
     except Exception as error:  # noqa: BLE001 - one source stops no other; a defect fails the run
         _note(connection, work.reading, work.missing, len(work.windows), error, report)
         if not isinstance(error, SourceRefused):
-            # It is asked again in the next slice.
+            # The next slice retries this source.
             waiting.clear()
         return
     store_part(connection, work.reading, part, stored_now(), batch_id)
@@ -273,7 +273,7 @@ def _note(
     error: Exception,
     report: DiscoveryReport,
 ) -> None:
-    """Say why a reading does not get on; give it up where asking again does not help, or did not."""
+    """Record why a reading does not advance; give it up after a refusal or several failures in a row."""
     words = str(error)
     if not isinstance(error, ExtractError):
         words = f"{reading.source_id}: {type(error).__name__}: {error}"
@@ -291,7 +291,7 @@ def _cancel(
     asked: Mapping[str, _Work],
     cancelled: set[int],
 ) -> set[int]:
-    """End discoveries that were cancelled meanwhile, and ask no more for them; return them."""
+    """End discoveries that were cancelled meanwhile, and drop their readings; return them."""
     under_way = [*asked.values(), *(work for waiting in works.values() for work in waiting)]
     ended = {work.reading.operation_key for work in under_way} & cancelled
     for operation_key in ended:

@@ -1,4 +1,4 @@
-"""Price discoveries in the warehouse: how far each market was read, and what the control store is told of them."""
+"""Price discoveries in the warehouse: the progress of each market, and the states for the control store."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class WindowPrice(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """A discovery that is not finished, as the tenant asked for it."""
+    """An unfinished discovery, in the tenant's own terms."""
 
     operation_key: int
     pair_key: int
@@ -56,12 +56,12 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One way to price the pair that a discovery may ask: a market of a source, or why the source has none.
+    """One way to price the pair of a discovery: a market of a source, or the reason why the source has none.
 
     Attributes:
-        status: of the route, as `control.pricing.matching` says.
-        detail: why there is no market.
-        list_error, list_failures: how reading the source's market list went.
+        status: of the route, as in `control.pricing.matching`.
+        detail: reason why there is no market.
+        list_error, list_failures: last error of the source's market list, and its failures in a row.
     """
 
     source_id: str
@@ -76,13 +76,13 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one page of a market's history came to.
+    """Result of one page of a market's history.
 
     Attributes:
-        prices, gaps: of the windows that are complete by it.
-        up_to: everything until here was asked for; aware.
-        pending: the newest price in the window that is not complete.
-        done: windows that are complete, from the beginning.
+        prices, gaps: of the windows that the page completed.
+        up_to: end of the range read so far; aware.
+        pending: the newest price in the first incomplete window.
+        done: number of complete windows from the beginning.
         is_finished: nothing is left to read.
         problems: answers in the page that were no prices, in words.
     """
@@ -107,7 +107,7 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class DiscoveryState:
-    """Where a discovery stands; done and total count windows, each once per source."""
+    """State of a discovery; done and total count windows, each once per source."""
 
     operation_key: int
     status: str
@@ -119,7 +119,7 @@ class DiscoveryState:
 
 
 def open_discoveries(connection: duckdb.DuckDBPyConnection) -> list[Discovery]:
-    """Discoveries that are not finished, oldest first."""
+    """Return the unfinished discoveries, oldest first."""
     rows = connection.execute(
         """
         select
@@ -138,7 +138,7 @@ def open_discoveries(connection: duckdb.DuckDBPyConnection) -> list[Discovery]:
 
 
 def has_unfinished_discoveries(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Whether a discovery is not finished, its prices in the marts."""
+    """Return whether any discovery is unfinished; it is finished when its prices are in the marts."""
     row = connection.execute(
         """
         select count(*) > 0
@@ -152,7 +152,7 @@ def has_unfinished_discoveries(connection: duckdb.DuckDBPyConnection) -> bool:
 
 
 def askable(connection: duckdb.DuckDBPyConnection, pair_key: int) -> list[Asked]:
-    """Markets of the pair's preconfigured sources that its tenant has enabled, by the order of sources and legs."""
+    """Return the markets of the pair's enabled preconfigured sources, in the order of sources and legs."""
     rows = connection.execute(
         """
         select
@@ -179,15 +179,15 @@ def begin_discovery(
     markets: Iterable[tuple[str, str, str]],
     failures: Mapping[str, str],
 ) -> None:
-    """Record what a discovery reads, from its beginning.
+    """Record the markets to read for a discovery, at their beginning.
 
     Args:
         connection: the open warehouse.
-        discovery: one that is not begun.
+        discovery: one that has not begun.
         bounds: start of the first window and end of the last; aware.
-        window_count: how many windows there are.
+        window_count: number of windows.
         markets: source, market and price type of each market to read.
-        failures: sources that cannot be asked at all, and why; the whole range is missing from them.
+        failures: sources that cannot be read at all, with the reason; the whole range is missing from them.
     """
     start, end = (_naive(bound) for bound in bounds)
     key, pair_key = discovery.operation_key, discovery.pair_key
@@ -217,7 +217,7 @@ def begin_discovery(
 
 
 def record_unbegun(connection: duckdb.DuckDBPyConnection, discovery: Discovery, status: str, error: str | None) -> None:
-    """Record that a discovery has not begun: Pending with what it waits for, or why it ends before it could."""
+    """Record that a discovery has not begun: Pending with the reason for waiting, or ended with the reason."""
     with transaction(connection):
         connection.execute("delete from raw.price_discoveries where operation_key = ?", [discovery.operation_key])
         connection.execute(
@@ -227,12 +227,12 @@ def record_unbegun(connection: duckdb.DuckDBPyConnection, discovery: Discovery, 
 
 
 def cancel_discovery(connection: duckdb.DuckDBPyConnection, operation_key: int) -> None:
-    """End a discovery that was begun as cancelled; what it stored stays."""
+    """End a begun discovery as cancelled; its stored prices remain."""
     connection.execute("update raw.price_discoveries set status = 'Cancelled' where operation_key = ?", [operation_key])
 
 
 def open_readings(connection: duckdb.DuckDBPyConnection) -> list[Reading]:
-    """Markets that running discoveries have not read to the end, the oldest discovery first."""
+    """Return the unfinished markets of running discoveries, the oldest discovery first."""
     rows = connection.execute(
         """
         select
@@ -254,15 +254,15 @@ def open_readings(connection: duckdb.DuckDBPyConnection) -> list[Reading]:
 def store_part(
     connection: duckdb.DuckDBPyConnection, reading: Reading, part: Part, collected_at: datetime, batch_id: int
 ) -> None:
-    """Store the next part of a reading: rows, windows, gaps and progress at once.
+    """Store the next part of a reading: rows, windows, gaps and progress in one transaction.
 
-    Every row is stored once, whoever asked for its window. Marked are this pair, where the windows are new to it, and
-    all pairs that see a window whose price is another one now.
+    Each row is stored once, for all pairs. This pair is marked if the windows are new to it; all pairs with one of the
+    windows are marked if its price changed.
 
     Args:
         connection: the open warehouse.
-        reading: as it stood before.
-        part: what came.
+        reading: its state before the part.
+        part: the part.
         collected_at: UTC without a zone.
         batch_id: the slice's batch.
     """
@@ -312,7 +312,7 @@ def store_part(
 
 
 def note_trouble(connection: duckdb.DuckDBPyConnection, reading: Reading, error: str) -> int:
-    """Say why a reading does not get on, for now; return how often in a row that happened."""
+    """Record why a reading does not advance for now; return the number of its failures in a row."""
     row = connection.execute(
         """
         update raw.discovery_readings
@@ -329,14 +329,14 @@ def note_trouble(connection: duckdb.DuckDBPyConnection, reading: Reading, error:
 def give_up(
     connection: duckdb.DuckDBPyConnection, reading: Reading, gap: tuple[datetime, datetime], total: int, error: str
 ) -> None:
-    """End a reading that goes no further; the windows that it did not complete are missing.
+    """End a reading that cannot continue; its incomplete windows are missing.
 
     Args:
         connection: the open warehouse.
-        reading: which.
-        gap: start of the first window that is not complete and end of the last; aware.
+        reading: the reading.
+        gap: start of the first incomplete window and end of the last; aware.
         total: number of all windows.
-        error: why.
+        error: the reason.
     """
     with transaction(connection):
         _insert_gaps(connection, reading, [(_naive(gap[0]), _naive(gap[1]))])
@@ -357,10 +357,10 @@ def give_up(
 
 
 def discovery_states(connection: duckdb.DuckDBPyConnection) -> list[DiscoveryState]:
-    """Where every discovery stands that the control store holds for unfinished; those that are done end here.
+    """Return the states of all discoveries that the control store holds as unfinished; end those that are done.
 
-    A discovery has succeeded once its prices are in the published marts, also when some of its sources had to be given
-    up: what they lack is missing, and the error names them. It has failed when all were given up.
+    A discovery succeeds when its prices are in the published marts. If some sources were given up, their windows are
+    missing, and the error names these sources. It fails if all were given up.
     """
     with transaction(connection):
         connection.execute(sql("finish_discoveries"))

@@ -1,4 +1,4 @@
-"""Market lists and newest prices: what is asked of the sources before the marts are built."""
+"""Requests to price sources before a build of the marts: market lists and newest prices."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
@@ -30,21 +30,21 @@ from pipelines.prices.store import (
 
 Answer = TypeVar("Answer")
 
-# A market list is a few requests, a poll asks for no more than 20 s: a source that takes longer holds up no cycle.
+# A source that takes longer must not delay the cycle: a market list takes a few requests, a poll at most 20 s.
 _MOST_SECONDS = 30.0
 
 
 @dataclass(slots=True)
 class PriceReport:
-    """What one round over the price sources brought, by source id.
+    """Result of one round over the price sources, by source id.
 
     Attributes:
         markets: length of each list that was read.
-        prices, new_prices: prices of each poll, and how many of them were not stored before.
-        problems: markets without a price in a poll that was otherwise good.
-        list_errors, poll_errors: why a source had no usable answer.
-        defects: what failed here, and not at the source.
-        changed_routes: pairs that are priced by other markets now.
+        prices, new_prices: number of prices of each poll, and of those that were not stored before.
+        problems: markets without a price in an otherwise good poll.
+        list_errors, poll_errors: reasons why a source gave no usable answer.
+        defects: failures of our own code.
+        changed_routes: number of pairs with a changed route.
     """
 
     markets: dict[str, int] = field(default_factory=dict)
@@ -64,15 +64,15 @@ def collect_prices(
     poll_seconds: int,
     batch_id: int,
 ) -> PriceReport:
-    """Read the market lists that are due, decide the routes of all pairs, and poll the sources that are due.
+    """Read the market lists that are due, resolve the routes of all pairs, and poll the sources that are due.
 
-    A source that fails keeps what it had, with the error beside it, and stops no other.
+    If a source fails, its stored prices remain, its error is recorded, and the other sources continue.
 
     Args:
         connection: the open warehouse, after the control snapshot.
         sources: the definitions in force, by id.
         open_client: opens a source.
-        poll_seconds: intervals of absolute time in each of which a source is polled once; sources may want longer ones.
+        poll_seconds: length of the clock-aligned intervals with one poll per source; a source may require longer ones.
         batch_id: the cycle's batch.
     """
     report = PriceReport()
@@ -87,7 +87,7 @@ def collect_prices(
 
 
 class _Clients:
-    """Clients of sources, each opened at its first use; one that did not answer in time is not asked again."""
+    """Clients of sources, each opened at its first use; a client that did not answer in time is not used again."""
 
     def __init__(
         self, connection: duckdb.DuckDBPyConnection, sources: Mapping[str, PriceSource], open_client: OpenClient
@@ -99,7 +99,7 @@ class _Clients:
         self._late: set[str] = set()
 
     def ask(self, calls: Mapping[str, Callable[[PriceClient], Answer]]) -> Iterator[tuple[str, Callable[[], Answer]]]:
-        """Ask sources at once; yield what tells or raises each one's answer, as they come."""
+        """Call sources at once; yield a function for each answer, which returns or raises it, as they arrive."""
         asked: dict[str, Callable[[], Answer]] = {}
         for source_id, call in calls.items():
             try:
@@ -165,7 +165,7 @@ def _collect_lists(
 def _read_list(source_id: str, client: PriceClient) -> list[Market]:
     markets = client.markets()
     names = {market.market_id for market in markets}
-    # A list without markets would make all that were known look gone.
+    # An empty list would mark all known markets as gone.
     if not markets or len(names) < len(markets):
         raise SourceMalformed(source_id, "markets", "lists a market twice" if markets else "lists no market")
     return markets

@@ -1,4 +1,4 @@
-"""How every pair is priced by each of its sources: what `control.pricing.matching` says of what the warehouse knows."""
+"""Routes of every pair at each of its sources, resolved by `control.pricing.matching` from the warehouse's data."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ class _Pair(NamedTuple):
 
 
 def update_routes(connection: duckdb.DuckDBPyConnection, sources: Mapping[str, PriceSource], batch_id: int) -> int:
-    """Decide the route of every pair at each of its sources; return for how many pairs it is another one now.
+    """Resolve the route of every pair at each of its sources; return the number of pairs with a changed route.
 
     Args:
         connection: the open warehouse, after the control snapshot and the market lists.
@@ -50,7 +50,7 @@ def update_routes(connection: duckdb.DuckDBPyConnection, sources: Mapping[str, P
 
 
 class _Offers:
-    """What every source has, and what tenants call it there."""
+    """The offer of every source, with the tenants' own symbols for it."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, sources: Mapping[str, PriceSource]) -> None:
         self._mapped: defaultdict[str, dict[tuple[str, str], str]] = defaultdict(dict)
@@ -77,7 +77,7 @@ class _Offers:
         ).fetchall():
             markets[source_id].append(Market(*market))
         self._offers |= {id_: preconfigured_offer(source, markets.get(id_)) for id_, source in sources.items()}
-        # Where only markets are left that trade no more, what they were goes on counting for what is stored.
+        # If only inactive markets are left, their former routes still apply to stored prices.
         self._former = {
             id_: preconfigured_offer(sources[id_], [replace(market, is_active=True) for market in listed])
             for id_, listed in markets.items()
@@ -85,7 +85,7 @@ class _Offers:
         }
 
     def route(self, pair: _Pair, source_id: str, position: int) -> list[RouteRow]:
-        """The rows of one pair at one of its sources."""
+        """Return the route rows of one pair at one of its sources."""
         offer = self._offers.get(source_id) or undefined_offer(source_id)
         wanted = wanted_of(pair, source_id, self._mapped[pair.tenant_id])
         found = resolve(wanted, offer)

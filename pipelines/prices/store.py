@@ -1,4 +1,4 @@
-"""What price sources said, in the warehouse: market lists, routes of pairs, and polled prices."""
+"""Answers of price sources in the warehouse: market lists, routes of pairs, and polled prices."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class Price(Protocol):
 
 
 class Problem(Protocol):
-    """Why a market has no price."""
+    """The reason why a market has no price."""
 
     @property
     def market_id(self) -> str: ...
@@ -51,7 +51,7 @@ class Problem(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RouteRow:
-    """One leg of how a source prices a pair, or with leg 0 why it does not; as raw.pair_routes."""
+    """One leg of a pair's route at a source, or with leg 0 the reason why there is none; as raw.pair_routes."""
 
     pair_key: int
     source_id: str
@@ -67,7 +67,7 @@ class RouteRow:
 
 
 def lists_due(connection: duckdb.DuckDBPyConnection) -> list[str]:
-    """Sources in use whose market list is to be read now: at first use, then daily, after a failure sooner."""
+    """Return the sources in use with a market list that is due: at first use, then daily, sooner after a failure."""
     rows = connection.execute(
         """
         select used.source_id
@@ -82,7 +82,7 @@ def lists_due(connection: duckdb.DuckDBPyConnection) -> list[str]:
 
 
 def read_markets(connection: duckdb.DuckDBPyConnection, source_id: str) -> list[tuple[Any, ...]]:
-    """A source's newest list: market id, base, quote, the source's own codes, and whether it is active."""
+    """Return a source's newest list: market id, base, quote, the source's own codes, and whether it is active."""
     return connection.execute(
         """
         select markets.market_id, markets.base, markets.quote, markets.base_code, markets.quote_code, markets.is_active
@@ -98,7 +98,7 @@ def read_markets(connection: duckdb.DuckDBPyConnection, source_id: str) -> list[
 def replace_markets(
     connection: duckdb.DuckDBPyConnection, source_id: str, markets: Sequence[Market], batch_id: int
 ) -> None:
-    """Store a source's market list. Markets that are not in it any more stay, as inactive."""
+    """Store a source's market list. Markets that are no longer in it remain, as inactive."""
     rows = to_frame(markets, _MARKETS)
     now = stored_now()
     with transaction(connection), registered(connection, incoming_markets=rows):
@@ -114,7 +114,7 @@ def replace_markets(
 def record_failed_list(
     connection: duckdb.DuckDBPyConnection, source_id: str, error: str, interval: timedelta, batch_id: int
 ) -> None:
-    """Record that a source's market list could not be read; the one before stays. It is tried again like a poll."""
+    """Record that a source's market list could not be read; the previous one remains. It is retried like a poll."""
     now = stored_now()
     with transaction(connection):
         row = connection.execute(
@@ -136,9 +136,9 @@ def record_failed_list(
 
 
 def replace_routes(connection: duckdb.DuckDBPyConnection, routes: Sequence[RouteRow], batch_id: int) -> int:
-    """Store how every pair is priced, where that differs from what is stored; return how many pairs it does for.
+    """Store the routes of all pairs if any changed; return the number of pairs with a changed route.
 
-    A pair with another route is marked as a whole: all its source prices may be others now.
+    A pair with a changed route is marked as a whole: all its source prices may change.
     """
     with registered(connection, incoming_routes=to_frame(routes, _ROUTES)):
         changed = [key for (key,) in connection.execute(sql("changed_routes")).fetchall()]
@@ -155,10 +155,10 @@ def replace_routes(connection: duckdb.DuckDBPyConnection, routes: Sequence[Route
 def polls_due(
     connection: duckdb.DuckDBPyConnection, intervals: Mapping[str, timedelta]
 ) -> dict[str, list[tuple[str, str]]]:
-    """Markets and price types to poll now by source, each once, whoever wants them.
+    """Return the markets and price types to poll now, by source, each once for all pairs.
 
-    What is wanted since the source's turn in this interval waits for the next one: as it would if nobody else had
-    wanted anything.
+    A price wanted since the source's turn in this interval waits for the next interval. So one tenant's new pair never
+    changes when prices of another tenant are polled.
     """
     now = stored_now()
     due: dict[str, list[tuple[str, str]]] = {}
@@ -179,7 +179,7 @@ def polls_due(
 
 
 def record_turns(connection: duckdb.DuckDBPyConnection, intervals: Mapping[str, timedelta], now: datetime) -> None:
-    """Record that the sources had their turn in the interval that holds an instant, wanted or not."""
+    """Record that the sources had their turn in the interval that contains an instant, even if none was polled."""
     with transaction(connection):
         connection.execute("delete from raw.price_turns")
         for source_id, interval in intervals.items():
@@ -188,7 +188,7 @@ def record_turns(connection: duckdb.DuckDBPyConnection, intervals: Mapping[str, 
 
 
 def poll_interval(source: PriceSource, poll_seconds: int) -> timedelta:
-    """Least time between two polls of the source."""
+    """Return the shortest time between two polls of the source."""
     return timedelta(seconds=max(source.poll_seconds, poll_seconds))
 
 
@@ -201,22 +201,22 @@ def store_poll(
     interval: timedelta,
     batch_id: int,
 ) -> int:
-    """Store what a poll of a source brought, and mark the pairs that see something new.
+    """Store the result of a poll of a source, and mark the pairs with new data.
 
-    A price that is stored already is seen again: `last_collected_at` moves, which makes it visible to pairs that are
-    younger than its last sight. A different price of the same moment takes the place of the one before.
+    For a stored price, `last_collected_at` is updated, so that it becomes visible to pairs created since its last
+    collection. A different price of the same moment replaces the previous one.
 
     Args:
         connection: the open warehouse.
         source_id: the source.
         prices: no two of the same market, type and moment.
-        problems: what has no price.
-        collected_at: when the answer was here; UTC without a zone.
+        problems: markets without a price.
+        collected_at: time of the answer; UTC without a zone.
         interval: least time to the next poll.
         batch_id: the cycle's batch.
 
     Returns:
-        How many prices are new or different.
+        Number of new or different prices.
     """
     least = min((price.effective_from.replace(tzinfo=None) for price in prices), default=collected_at)
     parameters = {"source": source_id, "now": collected_at, "least": least, "batch": batch_id}
@@ -240,7 +240,7 @@ def store_poll(
 def record_failed_poll(
     connection: duckdb.DuckDBPyConnection, source_id: str, error: str, interval: timedelta, batch_id: int
 ) -> None:
-    """Record that a source could not be polled; what was stored before stays."""
+    """Record that a source could not be polled; stored prices remain."""
     with transaction(connection):
         _record_poll(connection, source_id, stored_now(), (0, 0), error, interval, batch_id)
         record_failure(connection, source_id, "poll", (None, None), error, batch_id)

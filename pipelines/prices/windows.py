@@ -1,4 +1,4 @@
-"""From a source's prices to the prices of windows: the last one at or before each window's end. Pure."""
+"""Prices of windows from a source's prices: the last one at or before each window's end. Pure."""
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
@@ -15,7 +15,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 class WindowSegment(NamedTuple):
-    """Neighbouring windows that are read in the same steps: everything effective after start and until end."""
+    """Neighbouring windows with the same granularity: prices effective after start and until end."""
 
     start: datetime
     end: datetime
@@ -23,7 +23,7 @@ class WindowSegment(NamedTuple):
 
 
 class Price(Protocol):
-    """A price from a moment on."""
+    """A price that is effective from a moment on."""
 
     @property
     def effective_from(self) -> datetime: ...
@@ -32,15 +32,15 @@ class Price(Protocol):
 
 
 def plan(windows: Sequence[Window], granularities: Sequence[str]) -> list[WindowSegment]:
-    """Return in which steps the windows are read.
+    """Return the granularities in which to read the windows.
 
-    The coarsest step whose multiples all bounds are gives each window's last price exactly, with the fewest prices to
-    read. The last window, where it was cut, is looked at by itself: it need not make the others be read finely. Where
-    no step fits, the finest is read: then a window's price is the newest that is known at its end.
+    The coarsest granularity that divides all bounds gives each window's last price exactly, with the fewest prices to
+    read. A partial last window is planned separately, so that the others need not be read finely. If no granularity
+    fits, the finest is read: a window's price is then the newest one known at its end.
 
     Args:
         windows: contiguous, at least one; only the last may be partial.
-        granularities: the source's, finest first.
+        granularities: those of the source, finest first.
     """
     parts = [windows[:-1], windows[-1:]] if windows[-1].is_partial and len(windows) > 1 else [windows]
     segments: list[WindowSegment] = []
@@ -64,12 +64,12 @@ def _coarsest(windows: Sequence[Window], granularities: Sequence[str]) -> str:
 
 
 class WindowFill:
-    """Fills windows from prices that come in time order, in pieces.
+    """Fills windows from prices that arrive in time order, in pieces.
 
     Args:
         windows: contiguous, at least one.
-        done: how many of them were filled or found empty before.
-        pending: the newest price in the window after these, as far as it was read.
+        done: number of windows that were filled or found empty before.
+        pending: the newest price read so far in the next window.
     """
 
     def __init__(self, windows: Sequence[Window], done: int = 0, pending: Decimal | None = None) -> None:
@@ -80,7 +80,7 @@ class WindowFill:
     def take(
         self, prices: Sequence[Price], up_to: datetime
     ) -> tuple[list[WindowPrice], list[tuple[datetime, datetime]]]:
-        """Take the next prices, by effective_from; everything effective until `up_to` is among what was taken.
+        """Take the next prices, by effective_from; with the earlier ones, they are complete until `up_to`.
 
         Returns:
             The prices of the windows that are complete now, and the spans of those without one, neighbours united.

@@ -1,4 +1,4 @@
--- Windows without a price of the discoveries that are not finished in the control store, neighbours united.
+-- Windows without a price, neighbours united, of discoveries that are unfinished in the control store.
 with gaps as (
     select
         gaps.*,

@@ -1,5 +1,5 @@
--- Where the discoveries stand that the control store holds for unfinished. A market of a source is done up to a window; a
--- source is as far as the slowest of its markets.
+-- States of the discoveries that the control store holds as unfinished. The progress of a source is that of its slowest
+-- market.
 with readings as (
     select
         operation_key,

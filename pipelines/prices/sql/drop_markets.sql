@@ -1,4 +1,4 @@
--- Markets that the source lists no more are inactive.
+-- Marks markets that the source no longer lists as inactive.
 update raw.markets
 set is_active = false, batch_id = $batch
 where

@@ -1,5 +1,5 @@
--- Discoveries of which every market was read or given up end: failed when all were given up, else succeeded once what
--- they changed is published.
+-- Ends discoveries with no market left to read. They fail if all markets were given up. Otherwise they succeed as soon
+-- as their changes are published.
 update raw.price_discoveries as discoveries
 set status = if(ended.is_failure, 'Failed', 'Succeeded')
 from (

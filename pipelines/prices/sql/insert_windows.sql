@@ -1,4 +1,4 @@
--- Windows that are not stored yet, whoever asked.
+-- Windows that are not stored yet for any pair.
 insert into raw.prices
 select
     $source,

@@ -1,4 +1,4 @@
--- Pairs that see something new by a poll: a price that is new or different, or one that was last seen before they were made.
+-- Pairs with new data from a poll: a new or changed price, or one that was last collected before the pair was created.
 insert into raw.price_changes
 select $batch, routes.pair_key, min(incoming.effective_from)
 from incoming_prices as incoming

@@ -1,5 +1,5 @@
--- Pairs that see something new by a part of a discovery: the pair itself where the window is new to it, and all pairs that
--- see a window whose price is another one now.
+-- Pairs with new data from a part of a discovery. The pair itself is one if a window is new to it; so is every pair
+-- with a window that has another price now.
 insert into raw.price_changes
 with known as (
     select window_start, effective_from, price, is_partial

@@ -1,4 +1,4 @@
--- A discovery that changed prices of its pair in this batch has succeeded only once the batch is published.
+-- A discovery that changed prices of its pair in this batch succeeds only when the batch is published.
 update raw.price_discoveries
 set changed_batch = $batch
 where

@@ -1,4 +1,4 @@
--- Markets that the source lists still; batch_id is that of their last change.
+-- Markets that the source still lists; batch_id is that of their last change.
 update raw.markets
 set
     base = incoming.base,

@@ -1,4 +1,4 @@
--- Prices that were polled before: seen again, and corrected where they are others now; batch_id is that of the last change.
+-- Prices that were polled before: collected again, and replaced if they changed; batch_id is that of the last change.
 update raw.prices
 set
     price = incoming.price,

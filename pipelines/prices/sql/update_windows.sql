@@ -1,5 +1,5 @@
--- Windows that are stored already: seen again, and corrected where their price is another one now. A window that was whole
--- for somebody is no part.
+-- Windows that are stored already: collected again, and replaced if their price changed. A window that was complete for
+-- any pair is not partial.
 update raw.prices
 set
     price = incoming.price,
