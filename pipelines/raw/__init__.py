@@ -1,1 +1,1 @@
-"""Access to the raw tables: opening, transactions, statements, builds, spending."""
+"""Access to the raw tables: opening, transactions, statements, builds, usage."""

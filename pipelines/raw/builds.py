@@ -1,4 +1,4 @@
-"""Whether the marts are behind the raw tables, and the record of what was transformed and published."""
+"""Records of builds and publications, and checks whether the marts are behind the raw tables."""
 
 from datetime import timedelta
 
@@ -9,7 +9,7 @@ from pipelines.raw.database import transaction
 
 
 def is_behind(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Tell whether something is collected or configured that is not published.
+    """Return whether collected or configured data is not published yet.
 
     Rows, prices, the configuration, a market list or the status of a network or price source changed since the last
     complete build, or that build was never published.
@@ -42,7 +42,7 @@ def is_behind(connection: duckdb.DuckDBPyConnection) -> bool:
 
 
 def has_relation(connection: duckdb.DuckDBPyConnection, name: str) -> bool:
-    """Tell whether a model that cycles read was built; none is before the first build."""
+    """Return whether a model that cycles read was built; none is before the first build."""
     found = connection.execute(
         "select 1 from information_schema.tables where table_schema in ('intermediate', 'requests') and table_name = ?",
         [name],
@@ -51,7 +51,7 @@ def has_relation(connection: duckdb.DuckDBPyConnection, name: str) -> bool:
 
 
 def was_read_to_end(connection: duckdb.DuckDBPyConnection, batch_id: int) -> bool:
-    """Tell whether history, an attestation or a price discovery waits for publication alone since after the batch."""
+    """Return whether history, an attestation or a price discovery was finished since the batch but not published."""
     row = connection.execute(
         """
         select
@@ -88,7 +88,7 @@ def was_read_to_end(connection: duckdb.DuckDBPyConnection, batch_id: int) -> boo
 
 
 def has_prices_to_build(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Tell whether any tenant has a price pair, or had one that the marts still know."""
+    """Return whether any tenant has a price pair, or had one that is still in the marts."""
     row = connection.execute(
         "select exists (select 1 from raw.control_price_pairs) or exists (select 1 from raw.price_changes)"
     ).fetchone()
@@ -97,7 +97,7 @@ def has_prices_to_build(connection: duckdb.DuckDBPyConnection) -> bool:
 
 
 def has_attestations_to_build(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Tell whether a past block of any subject was attested, or was and the marts still know."""
+    """Return whether a past block of any subject was attested, or an attestation is still in the marts."""
     known = "select 1 from intermediate.int_attestations"
     if not has_relation(connection, "int_attestations"):
         known = "select 1 where false"
@@ -107,7 +107,7 @@ def has_attestations_to_build(connection: duckdb.DuckDBPyConnection) -> bool:
 
 
 def has_wallets_to_build(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Tell whether any tenant has a wallet, or had one when the marts were built last."""
+    """Return whether any tenant has a wallet, or had one at the last build of the marts."""
     row = connection.execute(
         """
         select
@@ -121,12 +121,12 @@ def has_wallets_to_build(connection: duckdb.DuckDBPyConnection) -> bool:
 
 
 def has_values_to_build(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Tell whether days of tokens or of wallets are valued, or were when the marts were built last."""
+    """Return whether days of tokens or of wallets are valued, or were at the last build of the marts."""
     return has_prices_to_build(connection) or has_wallets_to_build(connection)
 
 
 def build_identity(project_fingerprint: str, mark: str) -> str:
-    """Return what `raw.transforms` records of a build: the project, and the mark in the build file of the marts."""
+    """Return the identity of a build for `raw.transforms`: the project, and the mark in the build file of the marts."""
     return f"{project_fingerprint} {mark}"
 
 
@@ -153,7 +153,7 @@ def begin_build(
 
 
 def record_transform(connection: duckdb.DuckDBPyConnection, batch_id: int, build: str) -> None:
-    """Record that the marts hold everything up to the batch; marks that are in the marts now are dropped.
+    """Record that the marts contain everything up to the batch; delete marks up to the batch.
 
     Args:
         batch_id: newest batch of the build.
@@ -170,21 +170,21 @@ def record_transform(connection: duckdb.DuckDBPyConnection, batch_id: int, build
 
 
 def transformed_batch(connection: duckdb.DuckDBPyConnection) -> int:
-    """The batch that the marts hold; 0 before the first build."""
+    """Return the batch that the marts contain; 0 before the first build."""
     row = connection.execute("select coalesce(max(batch_id), 0) from raw.transforms").fetchone()
     assert row is not None
     return int(row[0])
 
 
 def transformed_revision(connection: duckdb.DuckDBPyConnection) -> int:
-    """The revision of the control store that the marts hold; 0 before the first build."""
+    """Return the revision of the control store that the marts contain; 0 before the first build."""
     row = connection.execute("select coalesce(max(control_revision), 0) from raw.transforms").fetchone()
     assert row is not None
     return int(row[0])
 
 
 def newest_publication(connection: duckdb.DuckDBPyConnection) -> int:
-    """The newest version that was published; 0 before the first."""
+    """Return the newest published version; 0 before the first."""
     row = connection.execute("select coalesce(max(version), 0) from raw.publications").fetchone()
     assert row is not None
     return int(row[0])
@@ -196,12 +196,12 @@ def record_publication(connection: duckdb.DuckDBPyConnection, version: int, batc
 
 
 def finish_batch(connection: duckdb.DuckDBPyConnection, batch_id: int) -> None:
-    """Record that the cycle's extraction came to its end."""
+    """Record that the cycle's extraction is finished."""
     connection.execute("update raw.batches set finished_at = ? where batch_id = ?", [stored_now(), batch_id])
 
 
 def remove_old_records(connection: duckdb.DuckDBPyConnection, keep: timedelta) -> int:
-    """Remove the cycles' own records that are older than `keep`; return how many batches went. Facts stay."""
+    """Delete the cycles' own records that are older than `keep`; return the number of batches. Facts remain."""
     with transaction(connection):
         old = connection.execute(
             "delete from raw.batches where started_at < ? returning batch_id", [stored_now() - keep]

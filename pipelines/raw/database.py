@@ -13,7 +13,7 @@ from pipelines.tables.sources import TABLES
 from warehouse.opening import open_for_writing
 
 _ROOMS = Path(__file__).parents[1]
-# What each family's raw tables say of who moved what, in the words of `raw.movements`.
+# Each family's query of its movements, with the columns of `raw.movements`.
 _FAMILY_MOVEMENTS = sorted(_ROOMS.glob("extract/*/movements.sql"))
 # Columns of earlier releases, by table, with their present names.
 _RENAMED = {(table, "owed_to"): "visible_to" for table in ("balance_observations", "supply_observations")}
@@ -28,7 +28,7 @@ def sql(name: str) -> str:
 
 
 def movement_views() -> str:
-    """The views of who moved what, over the raw tables of every family."""
+    """Return the views of movements over the raw tables of every family."""
     families = "\nunion all\n".join(path.read_text() for path in _FAMILY_MOVEMENTS)
     return sql("movements").replace("$families", families)
 
@@ -44,11 +44,11 @@ def named(name: str, parameters: Mapping[str, object]) -> tuple[str, dict[str, o
 
 @contextmanager
 def open_warehouse(path: Path, memory_mb: int | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open a warehouse's file by itself for writing, with its raw tables in place; closed on leaving.
+    """Open a warehouse's file for writing, create missing raw tables, and close it on leaving.
 
     Args:
         path: its file.
-        memory_mb: most memory of its query engine, in megabytes; None: DuckDB's own limit.
+        memory_mb: memory limit of its query engine, in megabytes; None: DuckDB's own limit.
     """
     with open_for_writing(path, memory_mb) as connection:
         create_tables(connection)
@@ -56,9 +56,9 @@ def open_warehouse(path: Path, memory_mb: int | None = None) -> Iterator[duckdb.
 
 
 def create_tables(connection: duckdb.DuckDBPyConnection) -> None:
-    """Create the raw tables and views that are not there, and the columns that older tables have not, filled.
+    """Create missing raw tables and views, and fill columns that older tables lack.
 
-    Nothing is done where they were made of the same definitions: of which, a comment says that is written last.
+    Do nothing if the definitions have not changed: a comment, written last, holds their fingerprint.
     """
     made_of = connection.execute(
         "select comment from duckdb_views() where schema_name = 'raw' and view_name = 'movements' and not internal"
@@ -101,7 +101,7 @@ def _fingerprint() -> str:
 
 @contextmanager
 def transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """All statements inside, or none."""
+    """Run all statements inside in one transaction."""
     connection.begin()
     try:
         yield

@@ -1,4 +1,4 @@
-"""Records as frames, columns by the names of their attributes."""
+"""Conversion of records to frames, with columns named like their attributes."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ import polars as pl
 
 
 def to_frame(records: Iterable[object], schema: pl.Schema) -> pl.DataFrame:
-    """One row per record: aware instants, which are UTC, without their zone, and decimal text as the number it says."""
+    """Return one row per record: aware instants (UTC) without their zone, and decimal text as numbers."""
     columns = list(schema.items())
     rows = [tuple(_stored(getattr(record, name), type_) for name, type_ in columns) for record in records]
     return pl.DataFrame(rows, schema=schema, orient="row")
@@ -27,7 +27,7 @@ def _stored(value: Any, type_: pl.DataType) -> Any:
 
 @contextmanager
 def registered(connection: duckdb.DuckDBPyConnection, **frames: pl.DataFrame) -> Iterator[None]:
-    """The frames as views of their names."""
+    """Register the frames as views of the given names while the context lasts."""
     for name, frame in frames.items():
         connection.register(name, frame)
     try:

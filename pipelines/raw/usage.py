@@ -1,6 +1,6 @@
-"""Requests that the nodes of networks were asked, day by day, and what of a network's daily budget they leave.
+"""Requests to the nodes of networks, day by day, and the rest of a network's daily budget.
 
-Days are those of UTC. Whoever spends records it with what was read for it; what is spent is never taken back.
+Days are those of UTC. Usage is recorded together with the rows that were read, and never taken back.
 """
 
 from collections.abc import Mapping
@@ -15,16 +15,16 @@ from pipelines.rows import UsageRecord, WorkClass
 
 @dataclass(frozen=True)
 class Budget:
-    """The requests of a network's day.
+    """The requests of a network on one day.
 
-    Live tracking comes first: what it spent, or the day before if that was more, is kept for it. Everything else shares
-    the rest, piece by piece: one begins where the largest of the day would still fit, and the first one in any case.
+    Live tracking comes first: the larger of its usage today and yesterday is reserved for it. All other work shares the
+    rest, piece by piece. The first piece always begins; a later one begins only if the largest of the day would fit.
 
     Attributes:
-        most: of the day; None: without bound.
-        spent: by purpose.
-        live_before: what live tracking spent on the day before.
-        largest: most requests of one piece of anything else.
+        most: limit of the day; None: without bound.
+        spent: requests by purpose.
+        live_before: requests of live tracking on the day before.
+        largest: largest number of requests of one piece of other work.
     """
 
     day: date
@@ -35,7 +35,7 @@ class Budget:
 
     @property
     def waits_until(self) -> datetime | None:
-        """Until when everything but live tracking waits, UTC without a zone; None: it need not."""
+        """Return the time until which all other work waits, UTC without a zone; None: it need not wait."""
         if self.most is None:
             return None
         live = self.spent.get(WorkClass.LIVE, 0)
@@ -47,7 +47,7 @@ class Budget:
 
 
 def record_usage(connection: duckdb.DuckDBPyConnection, network: str, spending: UsageRecord) -> None:
-    """Add to what was spent on the day that it is."""
+    """Add to the usage of the current day."""
     requests, answer_bytes = spending.spent
     if not (requests or spending.units):
         return
@@ -83,7 +83,7 @@ def record_usage(connection: duckdb.DuckDBPyConnection, network: str, spending: 
 
 
 def read_budget(connection: duckdb.DuckDBPyConnection, network: str) -> Budget:
-    """The budget of a network today."""
+    """Return the budget of a network today."""
     today = stored_now().date()
     most = connection.execute("select max(max_requests_per_day) from raw.networks where network = ?", [network])
     ((bound,),) = most.fetchall()

@@ -1,9 +1,9 @@
--- Who moved what, of every family: the queries of their mappings, one below the other. All who ask who moved what read
--- this, or one of the views below; `pipelines/tables/chain.py` describes the columns.
+-- Movements of every family: the union of the families' queries. All other queries of movements read this view or one
+-- of the views below; `pipelines/tables/chain.py` describes the columns.
 create or replace view raw.movements as
 $families;
 
--- Each movement once per party, as that party sees it. Constants in the place of a second scan.
+-- Each movement once per party, from that party's side. The constants avoid a second scan.
 create or replace view raw.movement_sides as
 select * from (
     select
@@ -20,7 +20,7 @@ select * from (
 )
 where holder_address is not null;
 
--- Each side once per subject that may track it: as the token that moved, and as the wallet whose balance it moved.
+-- Each side once per subject that may track it: as the token that moved, and as the wallet with the changed balance.
 create or replace view raw.movement_parties as
 select
     sides.*,

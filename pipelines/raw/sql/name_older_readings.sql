@@ -1,5 +1,5 @@
--- Readings of releases that did not say to whom they were owed are owed to all who track the token or the wallet now, who see
--- them where their views hold them; what is kept of tokens beside them likewise.
+-- Earlier releases did not store the tenants of a reading. Their readings become visible to all tenants that track the
+-- token or the wallet now, within their views. Other facts of tokens are assigned in the same way.
 create or replace temp table concerned as
 select distinct network, kind, address, tenant_id from raw.control_subjects;
 

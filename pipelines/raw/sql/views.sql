@@ -1,4 +1,4 @@
--- What the raw tables say together; the tables are in pipelines/tables.
+-- Views over several raw tables; the tables are in pipelines/tables.
 
 -- Collected ranges per address, united.
 create or replace view raw.collected_ranges as
@@ -35,7 +35,7 @@ select network, subject_kind, address, min(from_block) as from_block, max(to_blo
 from numbered
 group by network, subject_kind, address, range_number;
 
--- Ranges that were read a second time per address, united: those in full, and with is_sampled those in full or by a sample.
+-- Ranges per address that were read a second time, united: in full; or, with is_sampled, in full or by a sample.
 create or replace view raw.second_readings as
 with readings as (
     select network, subject_kind, address, false as is_sampled, from_block, to_block
@@ -74,8 +74,8 @@ select network, subject_kind, address, is_sampled, min(from_block) as from_block
 from numbered
 group by network, subject_kind, address, is_sampled, range_number;
 
--- The collected parts of each subject's view, united: what its tenant may see. Where a wallet's transactions were asked
--- for, a part counts once they were collected too, and is in the rows of is_native as well.
+-- The collected parts of each subject's view, united: its tenant may see them. If a wallet's transactions were
+-- requested, a part counts only after they were collected too; such parts are also in the rows with is_native.
 create or replace view raw.covered_ranges as
 with collected as (
     select
@@ -148,7 +148,7 @@ select subject_key, is_native, min(from_block) as from_block, max(to_block) as t
 from numbered
 group by subject_key, is_native, range_number;
 
--- Preconfigured sources that some pair names whose tenant has them enabled.
+-- Preconfigured sources of pairs, if the pair's tenant has them enabled.
 create or replace view raw.price_sources_in_use as
 select distinct asked.source_id
 from raw.control_pair_sources as asked
@@ -158,7 +158,7 @@ inner join raw.control_price_sources as sources
     and asked.source_id = sources.source_id
 where sources.kind = 'Preconfigured' and sources.is_enabled;
 
--- What is polled: legs of resolved routes, of pairs whose tenant has the source enabled, of types that polling supplies.
+-- Prices to poll: legs of resolved routes, of sources that the pair's tenant has enabled, of types that polls supply.
 create or replace view raw.wanted_prices as
 select distinct routes.source_id, routes.market_id, routes.price_type
 from raw.pair_routes as routes
