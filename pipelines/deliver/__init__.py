@@ -1,1 +1,1 @@
-"""What leaves the pipeline: exports, sandboxes, progress, states of operations. Nothing that collects knows it."""
+"""Output of the pipeline: exports, sandboxes, progress, states of operations. No collecting module imports it."""

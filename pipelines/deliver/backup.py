@@ -54,8 +54,8 @@ class Backup:
     """A whole backup, as its manifest describes it.
 
     Attributes:
-        version: of Ledgermart.
-        epoch: of the version in force at that time; None if nothing was published.
+        version: version of Ledgermart.
+        epoch: epoch of the version in force at that time; None if nothing was published.
     """
 
     folder: Path
@@ -70,7 +70,7 @@ class Backup:
         return sum(file.bytes for file in self.files)
 
     def as_json(self) -> dict[str, Any]:
-        """The object that the command prints, and the manifest without its folder."""
+        """Return the object that the command prints; without the folder it is the manifest."""
         return {
             "folder": str(self.folder),
             "version": self.version,
@@ -81,14 +81,14 @@ class Backup:
 
 
 def make_backup(settings: Settings, folder: Path, listener: Listener) -> Backup:
-    """Copy the stores of a running service into a folder; replace an earlier backup there once the new one is whole.
+    """Copy the stores of a running service into a folder; an earlier backup there is replaced at the end.
 
     Waits until no cycle runs. The next cycle waits while the files are copied, not while they are hashed.
 
     Raises:
         BackupError: the folder holds something else or lies in the data folder, or cannot be written.
         FolderBusyError: another process is writing a backup there.
-        DamagedFileError, StoreLost: a store is damaged; an earlier backup stays.
+        DamagedFileError, StoreLost: a store is damaged; an earlier backup remains.
         StoreUnavailable: the control store is not reachable, or `pg_dump` is missing.
     """
     folder = folder.resolve()
@@ -139,7 +139,7 @@ def check_complete(backup: Backup) -> None:
     """Check that every file that the manifest names exists.
 
     Raises:
-        BackupError: one is missing.
+        BackupError: a file is missing.
     """
     for path in places_in(backup).values():
         if not path.exists():
@@ -150,8 +150,8 @@ def check_files(backup: Backup, places: dict[str, Path], checked: Callable[[int]
     """Compare files with the sizes and hashes of a backup's manifest.
 
     Args:
-        places: where each file lies, by its name in the backup.
-        checked: called with the bytes that were read since the last call.
+        places: path of each file, by its name in the backup.
+        checked: called with the number of bytes read since the last call.
 
     Raises:
         BackupError: a file differs.

@@ -23,7 +23,7 @@ _POLL_SECONDS = 0.2
 _MANIFEST = "manifest.json"
 _KIND = "ledgermart-export"
 
-# Marts without a tenant tell what somebody tracks: of these, only the rows that the tenant's own rows name.
+# Conditions for marts without a tenant: a tenant may have only the rows to which its own rows refer.
 _NAMED_BY_TENANT = {
     "networks": "network in (select network from own_subjects)",
     "collection_paces": "network in (select network from own_subjects)",
@@ -52,7 +52,7 @@ _NAMED_BY_TENANT = {
     "price_markets": "source_id in (select source_id from marts.price_routes where tenant_id = $tenant_id)",
     "price_market_lists": "source_id in (select source_id from marts.price_routes where tenant_id = $tenant_id)",
 }
-# The installation's own numbers tick with everybody's changes; a tenant's tell of its own.
+# Counters of the whole installation show other tenants' changes; a tenant has counters of its own.
 _LEFT_OUT_MARTS = {"publication"}
 _LEFT_OUT = {("tenant_versions", "after_version"), ("recomputed_ranges", "shown_until_version")}
 _OWN_SUBJECTS = """
@@ -65,7 +65,7 @@ _OWN_SUBJECTS = """
 
 
 class Format(StrEnum):
-    """What the files are."""
+    """Format of the files."""
 
     PARQUET = "parquet"
     CSV = "csv"
@@ -78,11 +78,11 @@ class ExportError(FolderError):
 
 @dataclass(frozen=True)
 class Listener:
-    """Who is told how it goes.
+    """Callbacks for the progress of an export.
 
     Attributes:
-        begins: the mart that comes next, its place from 0, and how many there are.
-        advances: percent of the mart that are written, 0 to 100, where it is known.
+        begins: called with the next mart, its position from 0, and the number of marts.
+        advances: called with the written share of the mart in percent, 0 to 100, where it is known.
     """
 
     begins: Callable[[str, int, int], None]
@@ -91,7 +91,7 @@ class Listener:
 
 @dataclass(frozen=True)
 class _Column:
-    """One column of a mart: its type in DuckDB, and what is written of it."""
+    """One column of a mart: its name, its type in DuckDB, and its description."""
 
     name: str
     type: str
@@ -99,12 +99,12 @@ class _Column:
 
     @property
     def is_amount(self) -> bool:
-        """Return whether it has numbers with any number of digits, as such or as text."""
+        """Return whether it contains numbers with any number of digits, as such or as text."""
         is_text = self.type == "VARCHAR" and "exact decimal text" in (self.comment or "")
         return is_text or self.type == "BIGNUM" or self.type.startswith("DECIMAL")
 
     def select(self, form: Format) -> str:
-        """What is selected of it: text where no other type keeps every digit."""
+        """Return the SQL expression of the column: text where no other type keeps every digit."""
         quoted = f'"{self.name}"'
         if self.type == "BIGNUM" or self.type.startswith("DECIMAL"):
             return f"{quoted}::varchar as {quoted}"
@@ -113,7 +113,7 @@ class _Column:
         if self.type == "VARCHAR" and form is Format.CSV:
             return f"{guarded_sql(quoted)} as {quoted}"
         if self.type == "TIMESTAMP" and form is not Format.XLSX:
-            # An instant, so that no reader takes it for its own local time.
+            # An instant with a zone, so that no reader assumes its own local time.
             return f"timezone('UTC', {quoted}) as {quoted}"
         return quoted
 
@@ -128,13 +128,13 @@ def export(
     force: bool,
     listener: Listener,
 ) -> dict[str, Any]:
-    """Write a tenant's rows of the version in force into a folder, one file per mart, and a manifest beside them.
+    """Write a tenant's rows of the version in force into a folder, one file per mart, with a manifest.
 
     Args:
         tenant: its name and its id.
-        folder: appears when everything is written; absent, empty, or with `force` an earlier export.
+        folder: created after everything is written; must be absent, empty, or with `force` an earlier export.
         marts: names of the marts; empty for all.
-        force: take the place of an earlier export.
+        force: replace an earlier export.
 
     Returns:
         The manifest.
@@ -167,7 +167,7 @@ def export(
 
 
 def _check_target(folder: Path, force: bool) -> None:
-    """Refuse a folder whose content is not ours to replace."""
+    """Raise an error unless the folder is empty or contains an export that may be replaced."""
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
     manifest = folder / _MANIFEST
@@ -178,7 +178,7 @@ def _check_target(folder: Path, force: bool) -> None:
 
 
 def _columns(connection: duckdb.DuckDBPyConnection) -> dict[str, list[_Column]]:
-    """Every table and view of the file with its columns, as far as a tenant may have them."""
+    """Return every table and view of the file, with the columns that a tenant may have."""
     found: dict[str, list[_Column]] = {}
     for mart, name, kind, comment in connection.execute(
         """
@@ -192,10 +192,10 @@ def _columns(connection: duckdb.DuckDBPyConnection) -> dict[str, list[_Column]]:
 
 
 def _chosen(known: dict[str, list[_Column]], marts: Sequence[str]) -> dict[str, list[_Column]]:
-    """The marts to write.
+    """Return the marts to write.
 
     Raises:
-        ExportError: one is not known; or it has no tenant, and nothing says which of its rows a tenant may have.
+        ExportError: a mart is not known, or it has no tenant and no condition for the rows of a tenant.
     """
     for mart in marts:
         if mart not in known:
@@ -218,7 +218,7 @@ def _write(
     path: Path,
     advances: Callable[[float], None],
 ) -> int:
-    """Write one mart; return its rows. DuckDB streams: memory does not grow with the rows."""
+    """Write one mart; return the number of its rows. DuckDB streams, so memory does not grow with the rows."""
     condition = _NAMED_BY_TENANT.get(mart, "tenant_id = $tenant_id")
     head = _OWN_SUBJECTS if "own_subjects" in condition else ""
     parameters = {"tenant_id": tenant_id} if "$tenant_id" in head + condition else {}
@@ -257,7 +257,7 @@ def _write_workbook(
     assert counted is not None
     if counted[0] > MOST_ROWS:
         raise ExportError(f"{mart} has {counted[0]:,} rows, and a workbook holds {MOST_ROWS:,}; {remedy}")
-    # An amount has a column of numbers already.
+    # An amount already has a numeric column.
     names = {column.name for column in columns}
     shown = [column for column in columns if column.name.removesuffix("_approx") not in names - {column.name}]
     selected = ", ".join(column.select(Format.XLSX) for column in shown)
@@ -279,7 +279,7 @@ def _options(form: Format, columns: Sequence[_Column]) -> str:
 def _described(
     connection: duckdb.DuckDBPyConnection, mart: str, columns: Sequence[_Column], file: str, rows: int
 ) -> dict[str, Any]:
-    """What the manifest says of one mart."""
+    """Return the manifest's entry of one mart."""
     row = connection.execute(
         """
         select comment from duckdb_tables() where schema_name = 'marts' and table_name = $mart
@@ -339,5 +339,5 @@ def _manifest(
 
 
 def _quoted(text: object) -> str:
-    """Text for inside a quoted literal of a statement that takes no parameters there."""
+    """Escape text for a quoted literal in a statement that takes no parameters there."""
     return str(text).replace("'", "''")

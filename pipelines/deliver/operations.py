@@ -1,4 +1,4 @@
-"""What the control store learns of operations: computed from the warehouse each time, so that a kill loses nothing."""
+"""States of operations for the control store, computed from the warehouse each time, so that a kill loses nothing."""
 
 from datetime import UTC, datetime
 
@@ -14,7 +14,7 @@ from pipelines.prices.discovery_store import discovery_states
 
 
 def report_requests(connection: duckdb.DuckDBPyConnection, store: ControlStore) -> None:
-    """Bring the control store up to date on every history request that it holds for unfinished."""
+    """Update the control store for every history request that it holds as unfinished."""
     states = request_states(connection)
     if not states:
         return
@@ -39,7 +39,7 @@ def report_requests(connection: duckdb.DuckDBPyConnection, store: ControlStore) 
 
 
 def report_attestations(connection: duckdb.DuckDBPyConnection, store: ControlStore) -> None:
-    """Bring the control store up to date on every attestation that it holds for unfinished."""
+    """Update the control store for every attestation that it holds as unfinished."""
     states = attestation_states(connection)
     if not states:
         return
@@ -64,7 +64,7 @@ def _utc_text(instant: datetime) -> str:
 
 
 def report_discoveries(connection: duckdb.DuckDBPyConnection, store: ControlStore) -> None:
-    """Bring the control store up to date on every price discovery that it holds for unfinished."""
+    """Update the control store for every price discovery that it holds as unfinished."""
     states = discovery_states(connection)
     if not states:
         return
@@ -86,7 +86,7 @@ def report_discoveries(connection: duckdb.DuckDBPyConnection, store: ControlStor
 
 
 def cancelled_discoveries(store: ControlStore) -> set[int]:
-    """Keys of the unfinished price discoveries that their tenants have cancelled."""
+    """Return the keys of unfinished price discoveries that their tenants have cancelled."""
     with store.read() as session:
         return {
             operation.operation_key

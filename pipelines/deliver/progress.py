@@ -1,6 +1,6 @@
-"""What the last cycle left behind, for processes that must not open the warehouse: the sensor and the console.
+"""State after the last cycle, for processes that must not open the warehouse: the sensor and the console.
 
-A cache and nothing more: it is written from the warehouse at the end of each cycle, and losing it costs one cycle.
+It is only a cache, written from the warehouse at the end of each cycle; losing it costs one cycle.
 """
 
 from datetime import UTC, datetime
@@ -26,17 +26,17 @@ class Collected(msgspec.Struct, frozen=True):
 
 
 class NetworkProgress(msgspec.Struct, frozen=True):
-    """Where one network stands.
+    """State of one network.
 
     Attributes:
         has_ending_windows: a window was closed at a moment that the collected blocks have not reached yet.
-        has_unfinished_history: a history request is not finished, or what it collected is not in the marts yet.
-        tried_at: when a cycle last included the network; None before that.
-        collected: empty when the last cycle did not include it.
-        requests_day: the day (UTC) whose requests are counted.
-        requests: by purpose, those that its node was asked.
-        most_requests: of a day; None: without bound.
-        waits_until: history waits until then, because the budget of requests is used up; None: it does not.
+        has_unfinished_history: a history request is unfinished, or its rows are not in the marts yet.
+        tried_at: time of the last cycle that included the network; None before that.
+        collected: empty if the last cycle did not include the network.
+        requests_day: day (UTC) of the counted requests.
+        requests: number of requests to its node, by purpose.
+        most_requests: limit of a day; None: without bound.
+        waits_until: time until which history waits, because the budget of requests is used up; None: it does not wait.
     """
 
     status: str
@@ -58,19 +58,19 @@ class NetworkProgress(msgspec.Struct, frozen=True):
     head_time: str | None = None
 
     def is_history_due(self, now: datetime) -> bool:
-        """Whether history is not finished and may be gone on with."""
+        """Return whether history is unfinished and may continue."""
         return self.has_unfinished_history and (self.waits_until is None or self.waits_until <= now)
 
 
 class SourceProgress(msgspec.Struct, frozen=True):
-    """Where one price source that is in use stands.
+    """State of one price source in use.
 
     Attributes:
-        polled_at: when it was polled last; None before that.
-        prices, problems: what that brought, and the markets for which it brought none.
-        trouble: why it could not be polled, or its market list not be read, the last time.
-        due_at: when it is to be asked again.
-        error: what went wrong in the last cycle; None when that did not include it.
+        polled_at: time of the last poll; None before that.
+        prices, problems: number of its prices, and of markets without a price.
+        trouble: reason why the last poll, or the last reading of its market list, failed.
+        due_at: time from which it may be polled again.
+        error: error in the last cycle; None if there was none, or if that cycle did not include the source.
     """
 
     polled_at: str | None
@@ -82,17 +82,17 @@ class SourceProgress(msgspec.Struct, frozen=True):
     error: str | None
 
     def is_due(self, now: datetime) -> bool:
-        """Whether it may be asked again."""
+        """Return whether the source may be polled again."""
         return datetime.fromisoformat(self.due_at) <= now
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """Where the pipeline stands after its last cycle.
+    """State of the pipeline after its last cycle.
 
     Attributes:
-        has_unfinished_discoveries: a price discovery is not finished, or its prices are not in the marts yet.
-        is_behind: something is collected or configured that is not published; the next cycle publishes it.
-        was_read_to_end: that cycle read a history request or a price discovery to its end, which is to be published.
+        has_unfinished_discoveries: a price discovery is unfinished, or its prices are not in the marts yet.
+        is_behind: collected or configured data is not published; the next cycle publishes it.
+        was_read_to_end: that cycle finished a history request or a price discovery, which must be published.
     """
 
     batch_id: int
@@ -107,9 +107,9 @@ class Progress(msgspec.Struct, frozen=True):
 
     @property
     def errors(self) -> list[str]:
-        """What went wrong in the last cycle, network by network and price source by price source.
+        """Return the errors of the last cycle, network by network and price source by price source.
 
-        Errors of calls name their network; of a node that a network and a price source share, one error is enough.
+        Errors of calls name their network; if a network and a price source share a node, one error is enough.
         """
         networks = [
             network.error if network.error.startswith(f"{name}: ") else f"{name}: {network.error}"
@@ -125,7 +125,7 @@ def _path(data_dir: Path) -> Path:
 
 
 def read_progress(data_dir: Path) -> Progress | None:
-    """Read what the last cycle wrote; None before the first one, and where another version of the service wrote it."""
+    """Read the state after the last cycle; None before the first one, or if another release wrote it."""
     path = _path(data_dir)
     if not path.exists():
         return None
@@ -136,7 +136,7 @@ def read_progress(data_dir: Path) -> Progress | None:
 
 
 def write_progress(connection: duckdb.DuckDBPyConnection, data_dir: Path, batch_id: int) -> Progress:
-    """Write where each network and each price source stands after the batch, and return it."""
+    """Write the states of all networks and price sources after the batch, and return them."""
     row = connection.execute(
         """
         select

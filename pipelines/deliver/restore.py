@@ -1,4 +1,4 @@
-"""Restoring a backup into the data folder, so that a kill at any moment leaves the old or the new state.
+"""Restore of a backup into the data folder; a kill at any moment leaves the old or the new state.
 
 1. Copy the files beside their places, as `.NAME.restore`, and compare them with the manifest.
 2. Write `restore.json` by rename: from then on the new state is decided, and a killed restore can only be completed.
@@ -30,7 +30,7 @@ from warehouse.lock import writer_lock
 from warehouse.port import Warehouse
 
 _JOURNAL = "restore.json"
-# State of the service beside the stores; logs, sandboxes and locks stay.
+# State of the service beside the stores; logs, sandboxes and locks remain.
 _STATE = ("serving", "dagster", "dbt", "progress.json", "worker.json")
 
 
@@ -39,9 +39,9 @@ class Restored:
     """Result of a restore.
 
     Attributes:
-        folder: of the backup.
+        folder: folder of the backup.
         aside: the former data, under its new names.
-        was_interrupted: whether an earlier command had begun it.
+        was_interrupted: whether an earlier command had begun the restore.
     """
 
     folder: Path
@@ -51,7 +51,7 @@ class Restored:
     was_interrupted: bool
 
     def as_json(self) -> dict[str, Any]:
-        """The object that the command prints."""
+        """Return the object that the command prints."""
         return {
             "folder": str(self.folder),
             "version": self.version,
@@ -63,7 +63,7 @@ class Restored:
 
 @dataclass(frozen=True)
 class _Journal:
-    """Remaining steps once the new state is decided; paths are absolute."""
+    """Remaining steps after the new state is decided; paths are absolute."""
 
     restored: Restored
     former: tuple[tuple[Path, Path], ...]
@@ -75,7 +75,7 @@ def check_finished(settings: Settings) -> None:
     """Check that no restore was interrupted after its decision.
 
     Raises:
-        BackupError: one was; the message names the command that completes it.
+        BackupError: a restore was interrupted; the message names the command that completes it.
     """
     journal = _read_journal(settings)
     if journal is not None:
@@ -180,7 +180,7 @@ def _present(settings: Settings) -> str:
 
 
 def _targets(settings: Settings) -> dict[str, Path]:
-    """Return where each file of a backup belongs."""
+    """Return the path to which each file of a backup is restored."""
     warehouse, marts, control = settings.warehouse_path, settings.marts_path, sqlite_path(settings)
     return {
         SQLITE_COPY: control or settings.data_dir / SQLITE_COPY,
@@ -220,7 +220,7 @@ def _stage(settings: Settings, backup: Backup, listener: Listener) -> _Journal:
 
 
 def _former(settings: Settings, stamp: str) -> Iterator[tuple[Path, Path]]:
-    """Yield files and folders of the data with their names after being set aside; a log stays beside its database."""
+    """Yield files and folders of the data with their names after being set aside; a log remains beside its database."""
     control = sqlite_path(settings)
     for path in (settings.warehouse_path, settings.marts_path, control):
         if path is not None:
@@ -241,7 +241,7 @@ def _load(settings: Settings, journal: _Journal) -> None:
 
 
 def _switch(settings: Settings, journal: _Journal) -> Restored:
-    """Rename former and new files; steps that are done already are left out."""
+    """Rename former and new files; skip steps that are done already."""
     for path, aside in journal.former:
         if path.exists() and not aside.exists():
             path.rename(aside)

@@ -1,13 +1,13 @@
 """Sandboxes: an analyst's own copy of the warehouse and of the marts, to build models in while the service runs.
 
-A sandbox is a folder, and nothing but its owner ever opens the files in it:
+A sandbox is a folder, and only its owner opens the files in it:
 
-    *.duckdb            the copies, as `warehouse.copies` names them; dbt builds in that of the marts
-    state/              dbt's manifest of what is published, its marts in `published`: for --state and --defer
-    sandbox.json        what this was made from, and when
-    environment.sh      the variables that point dbt at it, for `source`
+- `*.duckdb`: the copies, named as in `warehouse.copies`; dbt builds in that of the marts
+- `state/`: dbt's manifest of the published marts, in database `published`: for --state and --defer
+- `sandbox.json`: origin and time of the copies
+- `environment.sh`: the variables that point dbt at the sandbox, for `source`
 
-Warehouse and marts are copied together while no cycle is at work, so that incremental models go on from them.
+Warehouse and marts are copied together while no cycle runs, so that incremental models continue from them.
 """
 
 import json
@@ -35,7 +35,7 @@ class Sandbox:
 
     Attributes:
         version: the published version in it.
-        batch_id: the cycle that its raw rows are from.
+        batch_id: the cycle of its raw rows.
         is_reflinked: whether its files share their blocks with the warehouse's until either changes.
     """
 
@@ -48,7 +48,7 @@ class Sandbox:
 
     @property
     def variables(self) -> dict[str, str]:
-        """The variables that point dbt at it."""
+        """Return the variables that point dbt at the sandbox."""
         return {
             "LEDGERMART_SANDBOX": str(self.folder),
             "DBT_TARGET_PATH": str(self.folder / "target"),
@@ -57,7 +57,7 @@ class Sandbox:
         }
 
     def as_json(self) -> dict[str, Any]:
-        """The sandbox as `ledgermart sandbox --json` prints it."""
+        """Return the sandbox as `ledgermart sandbox --json` prints it."""
         return {
             "name": self.name,
             "folder": str(self.folder),
@@ -70,16 +70,16 @@ class Sandbox:
 
 
 def make_sandbox(settings: Settings, folder: Path, *, refresh: bool, listener: Listener) -> Sandbox:
-    """Make a sandbox, or make it anew from what is there now.
+    """Make a sandbox, or replace an existing one with a new copy.
 
-    Waits until no cycle is at work, and holds up the next one while the files are copied.
+    Wait until no cycle runs. The next cycle waits while the files are copied.
 
     Args:
-        folder: its place; its last part is its name.
-        refresh: take the place of the sandbox that is there, with all that was built in it.
+        folder: path of the sandbox; its last part is the name.
+        refresh: replace the existing sandbox, with everything built in it.
 
     Raises:
-        SandboxError: it exists already.
+        SandboxError: the sandbox exists already.
         FolderError: nothing is published yet, the sandbox is in use, or the disk is too small.
         FolderBusyError: another process is making it.
     """
@@ -98,22 +98,22 @@ def make_sandbox(settings: Settings, folder: Path, *, refresh: bool, listener: L
 
 
 def list_sandboxes(parent: Path) -> list[Sandbox]:
-    """The sandboxes in a folder, by name."""
+    """Return the sandboxes in a folder, by name."""
     return [
         _read(path.parent) for path in sorted(parent.glob("*/sandbox.json")) if not path.parent.name.startswith(".")
     ]
 
 
 def remove_sandbox(folder: Path) -> None:
-    """Remove a sandbox and all that was built in it.
+    """Remove a sandbox and everything built in it.
 
     Raises:
-        SandboxError: there is none, or it is in use.
+        SandboxError: there is no sandbox, or it is in use.
     """
     if not folder.exists():
         raise SandboxError(f"there is no sandbox {folder}")
     _check_replaceable(folder)
-    # Not half of it remains under its name when this is killed.
+    # Rename it first, so that a kill leaves no incomplete sandbox under the name.
     doomed = folder.with_name(f".{folder.name}.former")
     shutil.rmtree(doomed, ignore_errors=True)
     folder.rename(doomed)
@@ -121,7 +121,7 @@ def remove_sandbox(folder: Path) -> None:
 
 
 def _check_replaceable(folder: Path) -> None:
-    """Refuse a folder that is no sandbox, or whose files another process has open."""
+    """Raise an error if the folder is no sandbox, or if another process has its files open."""
     if not folder.exists():
         return
     if not (folder / "sandbox.json").is_file():
@@ -130,7 +130,7 @@ def _check_replaceable(folder: Path) -> None:
 
 
 def _newest_batch(folder: Path) -> int:
-    """The newest cycle in the copy."""
+    """Return the newest cycle in the copy."""
     with open_copy(folder) as connection:
         row = connection.execute("select coalesce(max(batch_id), 0) from raw.batches").fetchone()
     assert row is not None
@@ -145,7 +145,7 @@ def _manifest_text(settings: Settings) -> str:
 
 
 def _write_state(manifest: dict[str, Any], folder: Path) -> None:
-    """Write the manifest with the marts where a sandbox has the published ones."""
+    """Write the manifest, with the marts in the database that has the published ones in a sandbox."""
     for node in manifest["nodes"].values():
         if node.get("database") == "marts_db":
             node["database"] = "published"

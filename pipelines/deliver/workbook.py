@@ -1,4 +1,4 @@
-"""A mart as a workbook for spreadsheets: each amount as a number that they add, and as its exact text."""
+"""A mart as a workbook for spreadsheets: each amount as a number for computing, and as its exact text."""
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +25,7 @@ class CellError(Exception):
 
 @dataclass(frozen=True)
 class Field:
-    """A column of the mart: an amount is text of its digits in the rows, and has two columns in the workbook."""
+    """A column of the mart: an amount is text in the rows, and has two columns in the workbook."""
 
     name: str
     kind: str
@@ -43,21 +43,21 @@ class Field:
 def write_workbook(
     path: Path, mart: str, fields: Sequence[Field], rows: duckdb.DuckDBPyConnection, advances: Callable[[int], None]
 ) -> int:
-    """Write the rows of an executed query with these columns; return how many there are.
+    """Write the rows of an executed query with these columns; return their number.
 
-    Memory does not grow with the rows: rows are written one after the other, by way of files beside `path`.
+    Memory does not grow with the rows: they are written one after the other, by way of files beside `path`.
 
     Args:
-        advances: called with the number of rows that are written.
+        advances: called with the number of rows written.
 
     Raises:
-        CellError: a text is longer than a cell may be.
+        CellError: a text is longer than a cell allows.
     """
     options = {
         "constant_memory": True,
         "tmpdir": str(path.parent),
         "use_zip64": True,
-        # Every text stays a text.
+        # Texts remain texts.
         "strings_to_formulas": False,
         "strings_to_numbers": False,
         "strings_to_urls": False,
@@ -110,7 +110,7 @@ def _cells(column: "pd.Series[Any]", field: Field) -> list[list[Any]]:
     if field.kind == "TIMESTAMP":
         return [[_moment(value) for value in values]]
     if field.kind in ("BIGINT", "INTEGER"):
-        # A spreadsheet would round it.
+        # A spreadsheet would round larger numbers.
         return [[str(value) if value is not None and abs(value) >= _MOST_INTEGER else value for value in values]]
     if field.kind == "VARCHAR" and any(value is not None and len(value) > _MOST_CHARACTERS for value in values):
         raise CellError(f"{field.name} has a text of more than {_MOST_CHARACTERS:,} characters")

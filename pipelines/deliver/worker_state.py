@@ -1,4 +1,4 @@
-"""What the worker says of itself, for `ledgermart status`: when it looked for something to do, and what keeps it."""
+"""State of the worker for `ledgermart status`: the time of its last look for work, and its trouble."""
 
 from pathlib import Path
 
@@ -9,12 +9,12 @@ from control.settings import Settings
 
 
 def worker_lock(settings: Settings) -> Path:
-    """The lock that the worker holds while it runs."""
+    """Return the path of the lock that the worker holds while it runs."""
     return settings.data_dir / "worker.lock"
 
 
 class WorkerState(msgspec.Struct, frozen=True):
-    """When the worker last looked for something to do, UTC, and why it could not; None where nothing kept it."""
+    """Time (UTC) at which the worker last looked for work, and its trouble; None without any."""
 
     looked_at: str
     trouble: str | None
@@ -25,7 +25,7 @@ def _path(data_dir: Path) -> Path:
 
 
 def read_worker_state(data_dir: Path) -> WorkerState | None:
-    """What the worker wrote last; None before the first, and where another version of the service wrote it."""
+    """Read the worker's last state; None before the first one, or if another release wrote it."""
     try:
         return msgspec.json.decode(_path(data_dir).read_bytes(), type=WorkerState)
     except (FileNotFoundError, msgspec.DecodeError, RecursionError):
@@ -33,7 +33,7 @@ def read_worker_state(data_dir: Path) -> WorkerState | None:
 
 
 def write_worker_state(data_dir: Path, trouble: str | None) -> None:
-    """Write that the worker looks now, and what keeps it from its work."""
+    """Record that the worker looks for work now, and the trouble that prevents it."""
     state = WorkerState(utc_now().isoformat(timespec="seconds"), trouble)
     beside = _path(data_dir).with_suffix(".tmp")
     beside.write_bytes(msgspec.json.encode(state))

@@ -1,5 +1,5 @@
--- Where every price source in use stands; its error is that of this batch. One that was never asked is due
--- with its next turn.
+-- States of all price sources in use, with the errors of this batch. A source that was never polled is due with its
+-- next turn.
 select
     used.source_id as source,
     strftime(polls.polled_at, '%Y-%m-%dT%H:%M:%SZ') as polled_at,

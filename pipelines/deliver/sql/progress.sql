@@ -1,4 +1,4 @@
--- Where every network stands; its error is that of this batch, or of the slice of history that followed it.
+-- States of all networks, with the errors of this batch or of the slice of history that followed it.
 select
     networks.network,
     case when networks.is_enabled then coalesce(states.status, 'Unknown') else 'Disabled' end as status,
