@@ -1,8 +1,8 @@
-"""Starts the worker, as `ledgermart up` does."""
+"""Entry point of the worker; `ledgermart up` starts it."""
 
 import os
 
-# Before anything is imported: libraries that start threads by themselves, which a fork would not have, are told not to.
+# Set before any import: these variables keep libraries from starting threads, which a fork would not have.
 os.environ.update(
     {
         "OMP_NUM_THREADS": "1",

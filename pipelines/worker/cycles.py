@@ -1,7 +1,7 @@
 """Functions that the worker runs in processes of their own: forks of one process that has loaded everything, `warm`.
 
-The functions take only what crosses to another process. Their imports are their own, so that the worker itself, which
-names them, loads neither Dagster nor dbt.
+Their arguments can be sent to another process. Their imports are local, so that the worker, which imports this module,
+loads neither Dagster nor dbt.
 """
 
 import gc
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import dagster as dg
 
 _LOG = logging.getLogger(__name__)
-# Libraries import these only where a run comes to use them.
+# Modules that libraries import only when a run needs them.
 _LATE_IMPORTS = (
     "dateutil.easter",
     # DuckDB imports it at the first bound value.
@@ -39,14 +39,14 @@ _LATE_IMPORTS = (
     "pydoc",
     "zoneinfo._zoneinfo",
 )
-# Why a fork of this process would not be warm; none of a process that has not warmed up would be.
+# Reason why a fork of this process would not be warm. Before the warm-up, none would be.
 _trouble: str | None = "the process that runs are forked from has loaded nothing"
 
 
 def warm_up() -> None:
-    """Import, parse and rehearse everything that a cycle needs; `report` sends the result."""
+    """Import and parse everything that a cycle needs, and build once; `report` sends the result."""
     global _trouble
-    # Before an import of dbt, which sets its own.
+    # Before an import of dbt, which configures logging itself.
     logging.basicConfig(format="%(asctime)s %(message)s")
     _LOG.setLevel(logging.INFO)
     from pipelines.defs.project import DbtError
@@ -55,7 +55,7 @@ def warm_up() -> None:
         _load(load_settings())
     except (ControlError, DbtError, ForkUnsafeError) as error:
         _trouble = str(error)
-    except Exception as error:  # noqa: BLE001 - the worker tells it, whatever it was
+    except Exception as error:  # noqa: BLE001 - the worker reports any error
         _LOG.exception("a rehearsal of a cycle failed")
         _trouble = f"a rehearsal of a cycle failed: {error}"
     else:
@@ -85,26 +85,26 @@ def _load(settings: Settings) -> None:
     duckdb.default_connection().close()
     gc.collect()
     assert_fork_safe()
-    # Forks share all that does not change.
+    # Forks share all memory that does not change.
     gc.freeze()
 
 
 @cache
 def _instance() -> "dg.DagsterInstance":
-    """Dagster's records; made once, because it looks at its databases' schemas then. It holds no connection."""
+    """Dagster's records. Opened once, because opening checks the schemas of its databases. It holds no connection."""
     import dagster as dg
 
     return dg.DagsterInstance.get()
 
 
 def _warm_up(settings: Settings) -> None:
-    """Build over an empty warehouse, so that every macro of dbt is compiled."""
+    """Build over an empty warehouse, so that dbt compiles every macro."""
     from pipelines.defs.dbt import AUDIT, CYCLE_ARGUMENTS
     from pipelines.defs.project import run_dbt
     from pipelines.raw.database import create_tables
     from warehouse.port import Warehouse
 
-    # In the data folder, where one worker is at a time and removes the folder of a killed one.
+    # In the data folder: it has only one worker at a time, which removes the folder of a killed one.
     folder = settings.data_dir / "rehearsal"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
@@ -118,7 +118,7 @@ def _warm_up(settings: Settings) -> None:
 
 
 def report(answer: Connection) -> None:
-    """Send why this process is not warm; None if it is."""
+    """Send the reason why this process is not warm; None if it is warm."""
     answer.send(_trouble)
 
 
@@ -133,7 +133,7 @@ def run_cycle(run_id: str, cycle: Cycle) -> None:
         sys.exit(f"the run does not begin: {_trouble}")
     threading.Thread(target=_end_with_worker, daemon=True).start()
     before = set(sys.modules)
-    # A sensor that is stopped in Dagster's pages means no cycles.
+    # If the sensor is stopped in Dagster's pages, no cycles run.
     states = {state.instigator_name: state.status.value for state in _instance().all_instigator_state()}
     if states.get(SENSOR) == "STOPPED":
         return
@@ -153,12 +153,12 @@ def run_cycle(run_id: str, cycle: Cycle) -> None:
 
 
 def mark(run_id: str, reason: str) -> None:
-    """Record the end of a run, where its own process did not."""
+    """Record the end of a run that its own process did not record."""
     _mark(_instance().get_run_by_id(run_id), reason)
 
 
 def mark_lost() -> None:
-    """Record the end of cycles that ended with an earlier worker."""
+    """Record the end of cycles that ended together with an earlier worker."""
     import dagster as dg
 
     from pipelines.defs.runs import is_of_worker
@@ -180,7 +180,7 @@ def _mark(run: "dg.DagsterRun | None", reason: str) -> None:
 
 
 def _end_with_worker() -> None:
-    """End this process when the worker ends, however that ends."""
+    """End this process when the worker ends, for any reason."""
     worker = parent_process()
     assert worker is not None
     wait([worker.sentinel])

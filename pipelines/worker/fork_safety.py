@@ -1,4 +1,4 @@
-"""Whether a process may fork: what a fork of it could not use, or would share."""
+"""Check that a process may fork: it must hold nothing that a fork could not use or would share."""
 
 import gc
 import os
@@ -9,25 +9,25 @@ from pathlib import Path
 
 from warehouse.folders import is_database
 
-# Polars starts it when it is imported; it waits for files of queries larger than memory, which nobody makes.
+# Polars starts it on import. It waits for files of queries that exceed memory, and no query here is that large.
 _IDLE_THREADS = {"polars-ooc-clea"}
 _PATIENCE_SECONDS = 5.0
 _LOOK_SECONDS = 0.005
 
 
 class ForkUnsafeError(Exception):
-    """The worker holds what a fork of it could not use."""
+    """The worker holds a resource that a fork could not use."""
 
 
 def assert_fork_safe(patience_seconds: float = _PATIENCE_SECONDS) -> None:
-    """Do nothing where the process has one thread, no connection over a network, and no database open.
+    """Check that the process has one thread, no connection over a network, and no open database.
 
     Args:
-        patience_seconds: how long to wait for what is only about to go: the kernel lists a thread that has been joined
-            until it is at its very end.
+        patience_seconds: longest wait for resources that are about to end: the kernel lists a joined thread until it
+            has ended completely.
 
     Raises:
-        ForkUnsafeError: names what it has.
+        ForkUnsafeError: names the resource.
     """
     deadline = time.monotonic() + patience_seconds
     while (held := _held()) is not None:
@@ -38,10 +38,10 @@ def assert_fork_safe(patience_seconds: float = _PATIENCE_SECONDS) -> None:
 
 
 def _held() -> str | None:
-    """What the process has that a fork could not use; None where there is nothing."""
+    """Return the description of a resource that a fork could not use; None without any."""
     own = str(os.getpid())
     for task in Path("/proc/self/task").iterdir():
-        # One that ends meanwhile is none.
+        # A thread that ends meanwhile does not count.
         with suppress(FileNotFoundError, ProcessLookupError):
             name = (task / "comm").read_text().strip()
             if task.name != own and name not in _IDLE_THREADS:

@@ -1,4 +1,4 @@
-"""Polls of heads beside the worker's own work, so that no node delays the worker."""
+"""Polls of heads in threads, so that no node delays the worker."""
 
 import threading
 from collections.abc import Mapping, Sequence
@@ -9,10 +9,10 @@ from pipelines.defs.heads import PolledHead, poll_head
 
 
 class HeadPoller:
-    """Polls each head in a thread; `answers` returns the polls that have ended.
+    """Polls each head in a thread; `answers` returns the finished polls.
 
     Attributes:
-        answered: becomes readable with an answer.
+        answered: becomes readable when a poll has finished.
     """
 
     def __init__(self) -> None:
@@ -21,14 +21,14 @@ class HeadPoller:
         self._asked: set[str] = set()
 
     def ask(self, networks: Sequence[Network]) -> None:
-        """Begin a poll of each of the networks that is not polled already."""
+        """Begin a poll of each of the networks without a pending one."""
         for network in networks:
             if network.name not in self._asked:
                 self._asked.add(network.name)
                 threading.Thread(target=self._poll, args=[network], name="heads", daemon=True).start()
 
     def answers(self) -> Mapping[str, PolledHead | None]:
-        """Return the polls that have ended since the last call, without waiting."""
+        """Return the polls that have finished since the last call, without waiting."""
         found = {}
         while self.answered.poll():
             name, head = self.answered.recv()

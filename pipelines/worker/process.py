@@ -29,7 +29,7 @@ from warehouse.lock import WriterBusyError, writer_lock
 
 _LOG = logging.getLogger(__name__)
 _LOOK_SECONDS = 1.0
-# `ledgermart status` shows the state, which is written this often, and where it changes.
+# Interval for writing the state, which `ledgermart status` shows; changes are written at once.
 _TELL_SECONDS = 10.0
 _TAKE_OVER_SECONDS = 30.0
 _COMPARE_SECONDS = 10.0
@@ -39,12 +39,12 @@ class WorkerError(Exception):
     """The worker cannot work; the message says why."""
 
 
-# Errors with a message of their own; the log has the stack of all others.
+# Errors with a clear message of their own; the log has the stack of all others.
 _EXPECTED = (WorkerError, ControlError, WriterBusyError)
 
 
 class Worker:
-    """Runs the cycles that it finds a reason for, one at a time."""
+    """Runs the cycles for which it finds a reason, one at a time."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -65,7 +65,7 @@ class Worker:
         _LOG.info("ready")
 
     def work(self) -> None:
-        """Run until the code changes and the last cycle has ended, or a signal ends it."""
+        """Run until the code changes and the last cycle has ended, or until a signal."""
         while not self._is_stale() or self._run is not None:
             if self._run is None:
                 self._begin()
@@ -84,7 +84,7 @@ class Worker:
         """Wait until everything is loaded.
 
         Raises:
-            WorkerError: it could not be loaded.
+            WorkerError: loading failed.
         """
         answer, sent = self._context.Pipe(duplex=False)
         try:
@@ -104,10 +104,10 @@ class Worker:
         return process
 
     def _record(self, run: Callable[..., None], *arguments: object) -> None:
-        """Have Dagster's records written.
+        """Write Dagster's records in a process of its own.
 
         Raises:
-            WorkerError: they could not be written; the log has the stack of the process.
+            WorkerError: writing failed; the log has the stack of the process.
         """
         process = self._start(run, *arguments)
         process.join()
@@ -119,14 +119,14 @@ class Worker:
         return WorkerError(f"{damaged} is damaged; {RESTART}" if damaged else words)
 
     def _is_stale(self, *, now: bool = False) -> bool:
-        """Whether something has changed since the worker loaded it; not looked at each time, unless `now`."""
+        """Return whether code, project or definitions changed since the start; checked rarely, unless `now`."""
         if now or time.monotonic() - self._compared_at > _COMPARE_SECONDS:
             self._compared_at = time.monotonic()
             self._has_changed = loaded_fingerprint(self.settings) != self._fingerprint
         return self._has_changed
 
     def _begin(self) -> None:
-        """Begin a cycle where there is a reason for one."""
+        """Begin a cycle if there is a reason for one."""
         try:
             cycle = decide(self.settings, self._store, self._networks, self._heads, self._memory, time.monotonic())
         except ControlError as error:
@@ -138,7 +138,7 @@ class Worker:
             self._run = run_id, self._start(cycles.run_cycle, run_id, cycle)
 
     def _tell(self, trouble: str | None) -> None:
-        """Write for `ledgermart status` that the worker looks; in the log a trouble stands once, and its end."""
+        """Write the state for `ledgermart status`; log a trouble once, and its end."""
         if trouble != self._trouble:
             _LOG.warning("%s", trouble or "checking for work again")
         elif time.monotonic() - self._told_at < _TELL_SECONDS:
@@ -147,7 +147,7 @@ class Worker:
         write_worker_state(self.settings.data_dir, trouble)
 
     def _wait(self) -> None:
-        """Wait for the end of the cycle, for an answer of a poll, or until it is time to look again."""
+        """Wait for the end of the cycle, for a finished poll, or until it is time to look again."""
         if self._run is None:
             wait([self._heads.answered], _LOOK_SECONDS)
             return
@@ -161,7 +161,7 @@ class Worker:
 
 
 def main() -> None:
-    """Run the worker of the data folder that the environment names."""
+    """Run the worker of the data folder that the environment sets."""
     os.umask(0o077)
     logging.basicConfig(format="%(asctime)s %(message)s")
     _LOG.setLevel(logging.INFO)
@@ -169,7 +169,7 @@ def main() -> None:
     try:
         with writer_lock(worker_lock(settings), "the worker", _TAKE_OVER_SECONDS):
             _work(settings)
-    except Exception as error:  # noqa: BLE001 - told where it is looked for, and the worker ends whatever it was
+    except Exception as error:  # noqa: BLE001 - any error is logged and shown in the state, and the worker ends
         _LOG.error("the worker stops: %s", error, exc_info=None if isinstance(error, _EXPECTED) else error)
         write_worker_state(settings.data_dir, f"it stopped: {error}")
         sys.exit(1)

@@ -1,4 +1,4 @@
-"""The process that cycles are forked from; `multiprocessing`'s forkserver imports this module once, when it starts."""
+"""The process from which cycles are forked; `multiprocessing`'s forkserver imports this module once, at its start."""
 
 from pipelines.worker.cycles import warm_up
 
