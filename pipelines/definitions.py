@@ -21,7 +21,7 @@ from pipelines.defs.resources import Warehouse
 
 
 def build_definitions(networks: Mapping[str, Network]) -> dg.Definitions:
-    """Definitions over the given networks; the disabled ones have no assets."""
+    """Return definitions over the given networks; the disabled ones have no assets."""
     enabled = [network for network in networks.values() if network.is_enabled]
     return dg.Definitions(
         assets=[
@@ -43,9 +43,9 @@ def build_definitions(networks: Mapping[str, Network]) -> dg.Definitions:
 
 @cache
 def load_definitions() -> tuple[Mapping[str, Network], dg.Definitions]:
-    """The networks in force, and the definitions over them; once per process."""
+    """Return the networks in force, and the definitions over them; loaded once per process."""
     settings = load_settings()
-    # A slip in their file is told when the code is loaded, not in the middle of every cycle.
+    # Errors in the file of price sources are raised when the code is loaded, not in the middle of every cycle.
     price_sources_in_force(settings)
     networks = networks_in_force(settings)
     return networks, build_definitions(networks)
@@ -53,5 +53,5 @@ def load_definitions() -> tuple[Mapping[str, Network], dg.Definitions]:
 
 @dg.definitions
 def definitions() -> dg.Definitions:
-    """What Dagster loads."""
+    """Return the definitions for Dagster."""
     return load_definitions()[1]

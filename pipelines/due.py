@@ -1,4 +1,4 @@
-"""When something is asked again."""
+"""Due times of repeated requests."""
 
 from datetime import datetime, timedelta
 
@@ -12,8 +12,8 @@ def backoff(failures_in_a_row: int) -> int:
 
 
 def next_due(now: datetime, interval: timedelta, failures_in_a_row: int = 0) -> datetime:
-    """When what is asked at an interval is due again; after failures later and later.
+    """Return the next due time of a request repeated at an interval; each failure in a row delays it further.
 
-    Intervals are those of absolute time, whoever asks and since when.
+    Intervals are aligned to the clock, so they do not depend on the caller or its start.
     """
     return now - (now - _GRID_START) % interval + interval * backoff(failures_in_a_row)

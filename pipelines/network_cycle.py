@@ -30,7 +30,7 @@ from pipelines.history.requests import waiting_detail
 from pipelines.rows import WorkClass
 from pipelines.tenants.windows import resolve_windows
 
-# A reorganisation while a range is read is met by reading again; a chain that moves on every attempt is reported.
+# A reorganisation during a reading triggers a retry; a chain that changes on every attempt is reported.
 _ATTEMPTS = 3
 
 
@@ -81,8 +81,8 @@ def _run(connection: duckdb.DuckDBPyConnection, node: Node, batch_id: int, repor
 
 
 def _detail(connection: duckdb.DuckDBPyConnection, network: str, batch_id: int) -> str | None:
-    """What is to be known of a network that is healthy."""
-    # Not the symbols': another name may be meant, and is told by its check alone.
+    """Return messages about a healthy network, such as wrong decimals in definitions; None without any."""
+    # Wrong symbols have a separate check: a tenant may have renamed the token.
     told = (run_check(connection, DECIMALS, network, batch_id).example, waiting_detail(connection, network))
     return "; ".join(text for text in told if text) or None
 
@@ -100,13 +100,13 @@ def _status(error: ExtractError) -> str:
 def collect_network(connection: duckdb.DuckDBPyConnection, node: Node, batch_id: int) -> NetworkReport:
     """Bring one network up to its node's head.
 
-    What was collected before a failure stays, with its coverage; the rest is missing and the next cycle collects
-    exactly that. A failure is recorded, and told in the report; it is not raised, so that it stops no other network.
+    Rows collected before a failure remain, with their coverage; the next cycle collects exactly the missing ones.
+    A failure is recorded and returned in the report; it is not raised, so that the other networks continue.
 
     Args:
         connection: the open warehouse.
-        node: the network's.
-        batch_id: the cycle that this belongs to.
+        node: node of the network.
+        batch_id: the cycle's batch.
     """
     network = node.network.name
     report = NetworkReport(network)

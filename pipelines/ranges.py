@@ -26,7 +26,7 @@ def merged(ranges: Iterable[BlockRange]) -> list[BlockRange]:
 
 
 def difference(wanted: Iterable[BlockRange], covered: Iterable[BlockRange]) -> list[BlockRange]:
-    """The parts of `wanted` that `covered` lacks, in order."""
+    """Return the parts of `wanted` that `covered` lacks, in order."""
     holes = merged(covered)
     result: list[BlockRange] = []
     for want in merged(wanted):
@@ -45,7 +45,7 @@ def difference(wanted: Iterable[BlockRange], covered: Iterable[BlockRange]) -> l
 
 
 def intersection(ranges: Iterable[BlockRange], others: Iterable[BlockRange]) -> list[BlockRange]:
-    """The blocks that are in both, in order."""
+    """Return the blocks that are in both, in order."""
     united = merged(others)
     result: list[BlockRange] = []
     for one in merged(ranges):

@@ -1,4 +1,4 @@
-"""Units of collecting: what of which addresses, over which blocks; and what they took of a provider."""
+"""Units of collection: kinds of rows, addresses and blocks; and the usage of a provider for them."""
 
 from enum import StrEnum
 from typing import Literal, NamedTuple, TypeAlias
@@ -6,14 +6,14 @@ from typing import Literal, NamedTuple, TypeAlias
 from pipelines.ranges import BlockRange
 
 Kind: TypeAlias = Literal["token", "wallet", "native"]
-"""What is collected of an address.
+"""Rows that are collected for an address.
 
 `token`: its movements; `wallet`: its movements in all tokens; `native`: its movements of the network's own asset.
 """
 
 
 class Segment(NamedTuple):
-    """A range that the same addresses miss: a unit of work."""
+    """A range that coverage lacks for several addresses: a unit of work."""
 
     kind: Kind
     covered: BlockRange
@@ -21,10 +21,10 @@ class Segment(NamedTuple):
 
 
 class WorkClass(StrEnum):
-    """What a network's node was asked for."""
+    """Class of work for which a network's node is used."""
 
     LIVE = "Live"
-    """Heads, what is tracked, and readings; never held back."""
+    """Heads, tracked addresses, and readings; never delayed for the budget."""
     HISTORY = "History"
     SECOND_READING = "SecondReading"
     SEARCH = "Search"
@@ -33,19 +33,19 @@ class WorkClass(StrEnum):
 
 
 class RpcUsage(NamedTuple):
-    """What a provider was asked: JSON-RPC requests, each call of a batch one, and the bytes of its answers."""
+    """Usage of a provider: JSON-RPC requests, counting each call of a batch, and the bytes of its answers."""
 
     requests: int
     answer_bytes: int
 
 
 class UsageRecord(NamedTuple):
-    """What a piece of work took.
+    """Usage of a piece of work.
 
     Attributes:
-        work: the kind of segment; `balances` of a past block; `other` is what belongs to none.
+        work: the kind of segment; `balances` of a past block; `other` for requests of neither.
         units: blocks of the segment; balances.
-        milliseconds: until it was read.
+        milliseconds: duration of the reading.
     """
 
     purpose: WorkClass

@@ -74,7 +74,7 @@ def decide(
     All other work waits until LEDGERMART_CYCLE_SECONDS after the start of the last cycle.
 
     Args:
-        now: of a clock that only goes on, in seconds.
+        now: seconds of a monotonic clock.
     """
     # They may have been removed since.
     memory.left = [name for name in memory.left if name in networks and networks[name].is_enabled]

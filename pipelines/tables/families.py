@@ -1,4 +1,4 @@
-"""The raw tables that each family's rows go to. The one module beside the extractors' registry that names families."""
+"""The raw tables of each family's rows. Only this module and the extractors' registry name families."""
 
 from pipelines.tables import evm
 from pipelines.tables.table import RowTable

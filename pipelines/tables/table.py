@@ -73,16 +73,16 @@ class Table:
         self.columns = columns
 
     def schema(self, *names: str) -> pl.Schema:
-        """Schema of a frame of the named columns, in that order; of all without names."""
+        """Return the schema of a frame of the named columns, in that order; without names, of all columns."""
         types = {column.name: _FRAME_TYPES[column.type] for column in self.columns}
         return pl.Schema({name: types[name] for name in names or types})
 
     def schema_without(self, *names: str) -> pl.Schema:
-        """Schema of a frame of the other columns, in the table's order."""
+        """Return the schema of a frame of the other columns, in the table's order."""
         return self.schema(*(column.name for column in self.columns if column.name not in names))
 
     def definition(self) -> str:
-        """The statement that creates the table where it is not."""
+        """Return the statement that creates the table if it does not exist."""
         columns = ", ".join(
             f"{column.name} {column.type}{'' if column.is_nullable else ' not null'}" for column in self.columns
         )
@@ -90,7 +90,7 @@ class Table:
 
 
 class RowTable(Table):
-    """A raw table that a family's rows go to, in the source's form; they have block_number and block_hash.
+    """A raw table of a family's rows, in the source's form; it has block_number and block_hash.
 
     Attributes:
         kinds: segments that fill it.
@@ -119,11 +119,11 @@ class RowTable(Table):
 
     @property
     def row_schema(self) -> pl.Schema:
-        """Schema of a frame of rows as a family gives them."""
+        """Return the schema of a frame of rows as a family returns them."""
         return self.schema_without("network", "batch_id")
 
     def addressed(self, kind: Kind) -> tuple[str, ...]:
-        """The columns in which the addresses of a segment of that kind stand."""
+        """Return the columns that contain the addresses of a segment of that kind."""
         if kind != "token":
             return self.parties
         return () if self.token is None else (self.token,)
