@@ -1,6 +1,6 @@
 {{ config(tags=['audit']) }}
 
--- The holders that changed hands in the range with the newest block are those of the cap table.
+-- Holder changes in the range with the newest block add up to the holders in the cap table.
 with
 
 views as (

@@ -1,6 +1,6 @@
 {{ config(tags=['audit']) }}
 
--- Prices that are not the number of their text, or that count although no type holds them.
+-- Prices that differ from the number of their text, or that count although no type can represent them.
 select
     pair_key,
     source_id,

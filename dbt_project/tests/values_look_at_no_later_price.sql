@@ -1,6 +1,6 @@
 {{ config(tags=['audit']) }}
 
--- No price counts later than the moment that it values.
+-- Values with a price that became effective later than the valued moment.
 with
 
 valued as (

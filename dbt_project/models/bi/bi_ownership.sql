@@ -47,7 +47,7 @@ held as (
 
 ),
 
--- Also of tokens without a known holder.
+-- Also for tokens without a known holder.
 totals as (
 
     select

@@ -5,8 +5,8 @@
     )
 }}
 
--- A number for every address that readers meet: of holders, tokens, wallets and counterparties. Given once, it is never
--- taken away, because rows that are kept hold it. Addresses without one are ahead of the frontier, or newly read.
+-- A number for every address in the marts: of holders, tokens, wallets and counterparties. A number is never removed,
+-- because kept rows contain it. Addresses without one are at or after the frontier, or newly read.
 -- depends_on: {{ ref('int_frontier') }}, {{ ref('stg_control__subjects') }}, {{ ref('stg_pipeline__transforms') }}
 with
 
@@ -31,7 +31,7 @@ observations as (
 
 ),
 
--- Of tokens the creation is looked up.
+-- For tokens, the creation is joined.
 subjects as (
 
     select * from {{ ref('stg_control__subjects') }}

@@ -39,7 +39,7 @@ settled as (
 
 ),
 
--- Readings up to the newest point are compared with the points. The scan skips subjects that have none of them.
+-- Readings up to the newest point are compared with the points. The scan skips subjects without such readings.
 among as materialized (
 
     select * from settled

@@ -1,8 +1,8 @@
 {%- set known = previous('int_attestations') -%}
 {%- set is_carried = is_incremental_run() and known is not none -%}
 
--- What was attested, and what superseded it. That is looked for where balances of the subject were computed again up to
--- the block; of a pair that is new, where it has something there. What is superseded stays so.
+-- Attestations, and the reason why each was superseded. A build checks only those with balances of the subject that were
+-- computed again up to the block; a new pair counts if it has a balance there. A superseded attestation remains so.
 -- depends_on: {{ ref('int_frontier') }}, {{ ref('int_balances_to_recompute') }}, {{ ref('int_balance_points') }}
 -- depends_on: {{ ref('stg_pipeline__transforms') }}
 with
@@ -14,7 +14,7 @@ attestations as (
 
 ),
 
--- As the last build left it.
+-- From the last build.
 earlier as (
 
     {% if is_carried -%}
@@ -104,7 +104,7 @@ summed as (
         balances.subject_key,
         balances.attestation_number,
         count_if(balances.balance_raw != 0::bignum) as balance_count,
-        -- As where the record was made.
+        -- The same digest as in the record.
         coalesce(
             bit_xor(
                 md5_number(concat_ws('|', balances.token_address, balances.holder_address, balances.balance_raw))

@@ -1,7 +1,7 @@
 {{ config(materialized='view') }}
 
--- Every balance that a subject has at a block that is attested, with the block of the reading that confirms it, null
--- where none does. Evaluated for single attestations: by the pipeline, which reads what is not confirmed.
+-- Every balance of a subject at an attested block, with the block of the reading that confirms it, null without one.
+-- The pipeline queries it for single attestations, and reads the unconfirmed balances.
 with
 
 attestations as (

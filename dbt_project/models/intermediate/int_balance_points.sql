@@ -149,7 +149,7 @@ read_balances as (
 
 ),
 
--- What was never read needs none of the windows over readings.
+-- Balances without a reading need no windows over readings.
 unread as (
 
     select
@@ -249,7 +249,7 @@ spread as (
 
 ),
 
--- With what was known before the first of the rows.
+-- With the known state before the first of the rows.
 carried as (
 
     select
@@ -265,7 +265,7 @@ carried as (
         case
             when touched.is_carried then touched.opened_by
             when struct_extract(spread.first_reading, 'block_number') = spread.range_from_block - 1 then 'Observed'
-            -- Where no beginning is known, a token is not older than the first block.
+            -- If no beginning is known, a token is not older than the first block.
             when
                 {{ keyed_address_key('spread') }} != {{ native_key() }}
                 and spread.range_from_block <= coalesce(creations.block_number, 1) then 'Creation'
@@ -338,7 +338,7 @@ points as (
         balance_raw,
         adjustment_raw,
         is_first,
-        -- The balance before is what is left of this one without what changed it; before the first row there is none.
+        -- The balance before is this one minus its changes; there is none before the first row.
         (
             (balance_raw != 0::bignum)::tinyint
             - (
@@ -346,7 +346,7 @@ points as (
                 and balance_raw - movement_raw - coalesce(adjustment_raw, 0::bignum) != 0::bignum
             )::tinyint
         )::tinyint as holder_change,
-        -- Whether there was a balance, and nothing moved since the reading before, or the opening.
+        -- True if there was a balance, and nothing moved since the reading before, or the opening.
         case
             when adjustment_raw is not null
                 then
@@ -357,7 +357,7 @@ points as (
                         true
                     )
         end as is_resting,
-        -- Whether the balance at the end of the block before is known too, so that it changed in this one.
+        -- True if the balance at the end of the block before is known too, so that it changed in this block.
         case
             when adjustment_raw is not null
                 then coalesce(
@@ -366,12 +366,12 @@ points as (
                     false
                 )
         end as is_located,
-        -- Whether something moved, it was said, and the balance is the one before all the same.
+        -- True if the movements should have changed the balance, but the reading equals the previous one.
         case
             when adjustment_raw is not null
                 then observed_raw = coalesce(previous_read_raw, case when opened_by = 'Creation' then 0::bignum end)
         end as is_ignored,
-        -- A reading that the opening was derived from says nothing of the movements, unless it differs all the same.
+        -- A reading from which the opening was derived does not check the movements, unless it differs all the same.
         observed_raw is not null
         and (
             opened_by is distinct from 'Derived'

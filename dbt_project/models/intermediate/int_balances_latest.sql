@@ -5,7 +5,7 @@
     )
 }}
 
--- The newest balance of every pair in each covered range, with what is known about how well it was checked.
+-- The newest balance of every pair in each covered range, with the counts and blocks of its readings.
 -- depends_on: {{ ref('int_balances_to_recompute') }}, {{ ref('int_frontier') }}, {{ ref('stg_pipeline__transforms') }}
 with
 

@@ -1,8 +1,8 @@
 {%- set points = previous('int_balance_points') -%}
 {%- set latest = previous('int_balances_latest') -%}
 
--- Balances that are computed again: from which block on, whether the tenant may know them, and their state before, from
--- which the computation goes on. One row per covered range, token and holder.
+-- Balances that are computed again, one row per covered range, token and holder. Each has the first block to compute,
+-- whether the tenant may know the balance, and the state before, from which the computation continues.
 -- depends_on: {{ ref('int_balance_reasons') }}, {{ ref('int_covered_ranges') }}, {{ ref('int_frontier') }}
 -- depends_on: {{ ref('int_visible_readings') }}, {{ ref('int_addresses') }}, {{ ref('int_wallet_tokens_listed') }}
 -- depends_on: {{ ref('stg_chain__found_holders') }}, {{ ref('stg_pipeline__transforms') }}
@@ -55,7 +55,7 @@ reasons as (
 
 ),
 
--- As the last build left it.
+-- From the last build.
 latest as not materialized (
 
     select * exclude (token_address, holder_address) from {{ latest }}
@@ -173,7 +173,7 @@ newly_known as (
 
 ),
 
--- All readings of a balance that became known are shown; no row is left of one that is not known any more.
+-- All readings of a balance that became known are shown; a balance that is no longer known has no rows.
 all_reasons as (
 
     select * from reasons
@@ -213,13 +213,13 @@ candidates as (
 
 ),
 
--- Readings of a balance that is not known, and of which nothing is stored, are left out.
+-- Readings of an unknown balance without stored rows are omitted.
 described as (
 
     select
         candidates.*,
         views.network,
-        -- A range that became shorter ends where it ended before.
+        -- A range that became shorter ends at its earlier end.
         greatest(views.to_block, frontier.to_block) as to_block,
         known.balance_key is not null as is_known,
         stored.balance_key is not null or candidates.is_unfinished as may_be_stored,

@@ -1,6 +1,6 @@
--- How tokens behave, for each token and for what each wallet has. Of a token, as its own readings say. For a wallet a
--- token behaves as the tenant's own token does; where the tenant has none, as the readings of all its wallets on the
--- network say by the same rule.
+-- Behaviours of tokens, for each token and for each wallet's tokens. A token's own readings decide it. A wallet's token
+-- has the behaviour of the tenant's own token. If the tenant has none, the readings of all its wallets on the network
+-- decide by the same rule.
 with
 
 subjects as (
@@ -9,8 +9,8 @@ subjects as (
 
 ),
 
--- Most balances are those of tokens' holders, of which few were read. The latest ones have no name of their own in this
--- query: DuckDB would copy what is named twice, whole.
+-- Most balances are those of tokens' holders, and few of them were read. The latest balances have no common table
+-- expression here: DuckDB would copy the whole table if two expressions named it.
 read as (
 
     select

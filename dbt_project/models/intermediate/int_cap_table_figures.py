@@ -1,4 +1,4 @@
-"""The figures of every token's cap table that depend on all its holders, as the API computes them at any block."""
+"""The figures of every token's cap table that depend on all its holders, computed as the API does at any block."""
 
 from typing import Any
 
@@ -63,7 +63,7 @@ def to_row(
 
 
 def model(dbt: Any, session: Any) -> Any:
-    """One row per token; those that did not change stay as an earlier build left them."""
+    """Return one row per token; unchanged ones keep the row of an earlier build."""
     dbt.config(materialized="replaced_table")
     changed = dbt.ref("int_cap_tables_changed")
     tokens = dbt.ref("tokens")

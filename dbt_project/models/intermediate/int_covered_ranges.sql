@@ -1,5 +1,5 @@
--- The collected parts of each view, as long as they are without a gap: what a tenant may see of a subject. Balances are
--- carried on inside a range and opened by readings at the block before it.
+-- The collected ranges of each view that the tenant may see, united where they adjoin. Balances are carried forward
+-- inside a range and opened by readings at the block before it.
 with
 
 subjects as (
@@ -44,7 +44,7 @@ described as (
         covered_ranges.from_block,
         covered_ranges.to_block,
         covered_ranges.from_block = newest.from_block as is_as_of,
-        -- An NFT contract's events look like transfers and never become amounts.
+        -- An NFT contract's events look like transfers, but never become amounts.
         coalesce(subjects.kind = 'token' and token_metadata.contract_status = 'NotFungible', false) as is_not_fungible
     from covered_ranges
     inner join subjects on covered_ranges.subject_key = subjects.subject_key

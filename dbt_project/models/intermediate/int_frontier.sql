@@ -1,9 +1,9 @@
 {%- set held_views = previous('int_views_transformed') -%}
 {%- set earlier_frontier = previous('int_frontier') -%}
 
--- From which block on what a covered range shows is computed again, since the last build that came to its end; what is
--- not named is kept. What became visible needs no mark: a range that grew names itself, and so does one that is cut,
--- began or is gone. What a build that did not come to its end had named stays named.
+-- The frontier: the first block of each covered range that is computed again since the last complete build. Other
+-- ranges are kept. Newly visible blocks need no mark: a range is listed if it grew, was cut, began or was removed.
+-- Ranges that an incomplete build had listed remain listed.
 with
 
 changes as (
@@ -25,7 +25,7 @@ covered_ranges as (
 
 ),
 
--- As the marts hold them.
+-- From the marts.
 held as (
 
     {% if held_views is not none -%}
@@ -81,7 +81,7 @@ held_ranges as (
 
 ),
 
--- Rows carry the first block of their range, so of ranges that join the later one is gone.
+-- Rows contain the first block of their range, so if two ranges join, the later one is removed.
 ranges as (
 
     select

@@ -1,9 +1,9 @@
 {{ config(materialized='view') }}
 
--- Every movement inside a view, once per holder whose balance it moves, signed: of a tracked token all holders and, as
--- a holder of its own, the supply; of a tracked wallet itself in every token, and in the native asset where that was
--- collected. What failed, and what may have, is not booked: the next observation shows what it did, exactly. The same
--- holds for a fee that nobody told.
+-- Signed movements inside views, once per holder with a changed balance. A tracked token has legs of all holders, and
+-- of the supply as a holder of its own. A tracked wallet has its own legs in every token, and in the native asset where
+-- it was collected. Movements that failed or may have failed are omitted, and so are unknown fees: the next observation
+-- books their exact effect.
 with
 
 views as (

@@ -1,4 +1,4 @@
--- The parts of wallets' covered ranges whose transactions and internal transfers were collected too, by request.
+-- The parts of wallets' covered ranges with transactions and internal transfers, which tenants request.
 with
 
 subjects as (

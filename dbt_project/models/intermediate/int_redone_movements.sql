@@ -1,7 +1,7 @@
 {%- set points = previous('int_balance_points') -%}
 
--- Movements of touched balances in the blocks that are computed again: before the frontier from the points, from the
--- frontier on from the raw rows.
+-- Movements of touched balances in the blocks that are computed again: from the points before the frontier, from the
+-- raw rows at or after it.
 -- depends_on: {{ ref('int_balances_to_recompute') }}, {{ ref('int_frontier') }}, {{ ref('int_addresses') }}
 -- depends_on: {{ ref('int_movements_split_to_legs') }}, {{ ref('stg_control__subjects') }}
 -- depends_on: {{ ref('stg_pipeline__transforms') }}

@@ -1,7 +1,7 @@
 {{ config(materialized='view') }}
 
--- What remains of a token's supply when everybody has what is known of them, where nobody can have held anything before
--- the newest covered range: somebody has it whom no movement names. Not of tokens that change balances by rule.
+-- Supply that no known holder has, of tokens without a possible balance before the newest covered range. No movement
+-- names its holder. Tokens that change balances by rule are omitted.
 with
 
 views as (
@@ -38,7 +38,7 @@ supplies as (
 
 ),
 
--- Supplies that were read as zero at the block before the range.
+-- Supplies with a reading of 0 at the block before the range.
 supplies_of_nothing as (
 
     select points.balance_key

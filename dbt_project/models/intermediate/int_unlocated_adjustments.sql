@@ -1,9 +1,9 @@
 {{ config(materialized='view') }}
 
--- Adjustments of balances and supplies that happened in one of several blocks, with the balances between: cycles
--- compare readings in between with them. Tokens that change balances by rule are left out. A wallet says little of a
--- token: one whose balance was adjusted more than three times counts as such a token too. So does a token whose supply
--- changed in more than three known blocks, when most of its readings differ.
+-- Adjustments of balances and supplies that happened in one of several blocks, with the balances in between: cycles
+-- compare further readings with them. Tokens that change balances by rule are omitted. A wallet's readings say little
+-- of a token, so one with more than three adjustments of its balance counts as such a token too. A token with
+-- supply changes in more than three known blocks counts too, if most of its readings differ.
 with
 
 subjects as (

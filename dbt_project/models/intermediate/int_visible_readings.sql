@@ -1,8 +1,7 @@
 {{ config(materialized='view') }}
 
--- Balances and supplies read from the node, as far as they are owed to the view's tenant and fall into the view: from
--- the state before a covered range to its newest block. Whether the tenant may know the pair at all is decided where
--- pairs are known.
+-- Balances and supplies read from the node that the view's tenant may see, from the block before a covered range to its
+-- newest block. The models of balances decide whether the tenant may know the pair at all.
 with
 
 views as (

@@ -1,5 +1,5 @@
--- Tokens whose holdings a wallet shows before they move in its view: the native asset, the network's common tokens and
--- the tenant's own tokens (token_id). Readings of anything else were made for somebody else.
+-- Tokens that a wallet shows even if they never moved in its view: the native asset, the network's common tokens and
+-- the tenant's own tokens (token_id). Readings of other tokens were made for other tenants.
 with
 
 subjects as (

@@ -5,8 +5,8 @@
     )
 }}
 
--- The form depends on nothing but the address, so that a row is never computed again. Texts that are no address of 20
--- bytes, such as `native`, have no row.
+-- The form depends only on the address, so a row is never computed again. Texts that are no address of 20 bytes, such
+-- as `native`, have no row.
 with recursive
 
 new_addresses as (

@@ -1,6 +1,6 @@
 {{ config(materialized='view', contract={'enforced': false}) }}
 
--- Tenant and token, which readers ask for, are the partitions, so that others are not ranked.
+-- Readers filter by tenant and token. They are the partitions, so that other tokens are not ranked.
 with
 
 ranked as (

@@ -1,4 +1,4 @@
--- Past ranges alone: at the head a range has a block or two, and costs a request each.
+-- Only past ranges: at the head a range has one or two blocks, and costs one request for each.
 with
 
 requests_spent as (

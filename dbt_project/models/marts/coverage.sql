@@ -75,7 +75,7 @@ axes as (
         subjects.subject_key,
         subjects.tenant_id,
         subjects.network,
-        -- A cycle that failed after collecting leaves the node's newest block as it was.
+        -- A cycle that failed after collecting did not update the node's newest block.
         greatest(heads.head_number, max(covered_ranges.to_block)) as head_number,
         min(views.from_block) filter (where views.origin = 'Window') as tracked_from_block,
         any_value(awaited.from_time) as awaited_from_time
@@ -88,7 +88,7 @@ axes as (
 
 ),
 
--- It is cut wherever a window, a request or a collected range begins or ends.
+-- It is cut at each beginning and end of a window, a request or a collected range.
 edges as (
 
     select

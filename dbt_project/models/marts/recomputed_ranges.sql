@@ -6,8 +6,8 @@
     )
 }}
 
--- Blocks that published versions showed and that were recomputed later. A range that several builds name before the
--- next version has one row.
+-- Blocks that published versions showed and that were recomputed later. If several builds before the next version list
+-- a range, it has one row.
 with
 
 views as (
@@ -57,7 +57,7 @@ numbers as (
 
 ),
 
--- Balances that a range opens with stand at the block before it.
+-- The opening balances of a range are at the block before it.
 pairs as ( -- noqa: ST03
 
     select

@@ -1,6 +1,6 @@
 {{ config(materialized='view', contract={'enforced': false}) }}
 
--- Every step is grouped by tenant and token, which readers ask for, so that only theirs is read.
+-- Every step is grouped by tenant and token, by which readers filter, so that only their rows are read.
 with
 
 held_ranges as (

@@ -1,4 +1,4 @@
--- A contract that an older release read has no check: it counts as read once.
+-- A contract read by an older release has no check: it counts as read once.
 with
 
 token_metadata as (

@@ -1,6 +1,6 @@
 {{ config(materialized='view', contract={'enforced': false}) }}
 
--- A view must find its tables in any file that holds a copy of it, so it names them without one.
+-- A view must find its tables in any copy of the file, so it names them without the database.
 -- depends_on: {{ ref('supply_changes') }}, {{ ref('tokens') }}
 with
 
@@ -14,8 +14,8 @@ changes as (
 
 ),
 
--- Later readings confirm earlier blocks, so nothing of this is stored. Readers ask for tenant and token, which are the
--- partitions.
+-- Later readings confirm earlier blocks, so these columns are not stored. Readers filter by tenant and token, which are
+-- the partitions.
 surrounded as (
 
     select

@@ -53,7 +53,7 @@ supplies as (
         arg_max(total_supply_raw, block_number) as total_supply_raw,
         max(block_number) filter (where is_moved) as moved_block,
         max(block_number) filter (where is_checked) as checked_block,
-        -- It begins with the token, or the supply was read as zero before it.
+        -- The range begins with the token, or a reading of the supply before it was 0.
         bool_or(
             opened_by = 'Creation'
             or (opened_by = 'Observed' and block_number = range_from_block - 1 and total_supply_raw = 0::bignum)

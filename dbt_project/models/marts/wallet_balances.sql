@@ -1,6 +1,6 @@
 {{ config(materialized='view', contract={'enforced': false}) }}
 
--- A view must find its tables in any file that holds a copy of it, so it names them without one.
+-- A view must find its tables in any copy of the file, so it names them without the database.
 -- depends_on: {{ ref('wallet_positions') }}, {{ ref('wallets') }}, {{ ref('wallet_behaviours') }}
 with
 

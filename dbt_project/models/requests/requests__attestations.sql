@@ -1,5 +1,5 @@
--- Balances at attested blocks, with the reading that confirms each: attestations read the others. The supply of a token is
--- one more row, of the holder `supply`, with what is known of it.
+-- Balances at attested blocks, with the reading that confirms each: attestations read the others. The known supply of a
+-- token is one more row, of the holder `supply`.
 with
 
 attestations as (

@@ -1,5 +1,5 @@
--- Balances and supplies that changed without a movement. Cycles narrow down the block of the change by further readings,
--- and read the rows of the blocks a second time. The change of a located one happened in its block.
+-- Balances and supplies that changed without a movement. Cycles narrow down the block of the change by further
+-- readings, and read the rows of the blocks a second time. A located change happened in its block.
 with
 
 unlocated as (

@@ -1,5 +1,5 @@
--- Pairs whose prices must be computed anew, and from which effective instant on. Every pair where nothing was
--- transformed yet, or all is built anew.
+-- Pairs with prices to compute again, and the first effective instant. All pairs, if there was no build yet or
+-- everything is rebuilt.
 with
 
 changes as (

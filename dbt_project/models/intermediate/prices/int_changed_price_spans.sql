@@ -4,8 +4,8 @@
     'price_status', 'price', 'source_id', 'position', 'effective_from', 'window_start', 'is_partial', 'derivation'
 ] | join(', ') -%}
 
--- Where the system price is otherwise than the marts held it; what a build that ended half-way found (it may have
--- written the new steps already) is kept until one comes to its end, which `since_batch_id` tells.
+-- Spans in which the system price differs from that in the marts. An incomplete build may have written the new steps
+-- already; its spans are kept until a build is complete, which `since_batch_id` shows.
 -- depends_on: {{ ref('int_changed_pairs') }}
 with
 

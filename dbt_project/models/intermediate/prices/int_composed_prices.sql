@@ -1,9 +1,9 @@
 {%- set since = changed_since() -%}
 {%- set known_prices = previous_mart('source_prices') -%}
 
--- Prices of the sources of the changed pairs, from the changed instant on, as each pair's route composes it; not judged
--- by guards yet. Of guarded pairs also (with `known_state`) what judging begins with: the newest price of each source
--- before that instant, and the newest one that was used.
+-- Source prices of the changed pairs, from the changed instant on, composed by each pair's route and not yet judged by
+-- guards. For guarded pairs it adds, with `known_state`, the prices with which judging begins: the newest price of each
+-- source before that instant, and the newest used one.
 with
 
 changed_pairs as (
@@ -61,7 +61,7 @@ changed_prices as (
 
 ),
 
--- A leg's price goes on counting while the other leg's changes.
+-- A leg's price still counts while the other leg's price changes.
 earlier_prices as (
 
     {{
@@ -159,8 +159,8 @@ second_legs as (
 
 ),
 
--- At each moment at which a leg's price changes, the newest of both. The older one decides until when it counts, and
--- there is none where that is over.
+-- The newest prices of both legs at each moment at which one of them changes. The older one decides how long the result
+-- counts; there is none after that.
 bridged as (
 
     select

@@ -2,8 +2,8 @@
 {%- set counting = counting_since(ref('source_prices')) -%}
 {%- set known_steps = previous_mart('system_prices') -%}
 
--- The system price of the changed pairs in steps, from the step before the changed instant on. Between two moments at
--- which some source's price begins or ends to count nothing changes: the first source that counts then gives it.
+-- The system price of the changed pairs in steps, from the step before the changed instant on. It is constant between
+-- two moments at which a source's price begins or ends to count: the first source that counts then supplies it.
 with
 
 changed_pairs as (
@@ -69,8 +69,8 @@ used_prices as (
 
 ),
 
--- A price counts until its source has a newer one, or until it is too old. A quarantined one is in the way as long.
--- Several sources count at once: a bit for each.
+-- A price counts until its source has a newer one, or until it is too old. A quarantined one blocks its source for as
+-- long. Several sources may count at once: each has a bit.
 price_intervals as (
 
     select
@@ -90,7 +90,7 @@ price_intervals as (
 
 ),
 
--- What began or ended before the changed instant is as it is then.
+-- An interval that began or ended before the changed instant counts from that instant on.
 interval_bounds as (
 
     select
@@ -140,7 +140,7 @@ states as (
 
 ),
 
--- The lowest bit is that of the first source in the pair's order.
+-- The lowest bit belongs to the first source in the pair's order.
 chosen as (
 
     select

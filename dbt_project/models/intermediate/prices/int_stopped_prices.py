@@ -1,7 +1,7 @@
 """Prices of guarded pairs that fail a guard.
 
-A price is compared with the newest one of its source that was *used*, so whether it fails depends on all before it: a
-fold in time order, for which SQL would need a step of recursion per price.
+A price is compared with the newest *used* price of its source, so the result depends on all earlier prices. It is a
+fold in time order; SQL would need one step of recursion per price.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,7 +15,7 @@ _UNITS_OF_A_HUNDRED = 100 * 10**18
 class Price(NamedTuple):
     """A source's price; prices and percentages are integers of 10^-18, instants microseconds since 1970.
 
-    `known_state` is its state where an earlier build judged it; `price` is None where no type holds it.
+    `known_state` is its state if an earlier build judged it; `price` is None if no type can represent it.
     """
 
     pair_key: int
@@ -30,7 +30,7 @@ class Price(NamedTuple):
 
 
 def exceeds(price: int, reference: int, percent: int) -> bool:
-    """Say whether a price differs from a reference by more than a percentage (of 10^-18) of it, exactly."""
+    """Return whether a price differs from a reference by more than a percentage (of 10^-18) of it, exactly."""
     return abs(price - reference) * _UNITS_OF_A_HUNDRED > percent * reference
 
 
@@ -42,13 +42,13 @@ class PairGuards:
         self._used: dict[str, int] = {}
 
     def record(self, price: Price) -> None:
-        """Keep a price as the newest of its source; a rejected one does not count."""
+        """Store a price as the newest of its source; a rejected one does not count."""
         if price.decision == "Rejected":
             return
         self._newest[price.source_id] = price
 
     def failures(self, price: Price) -> list[str]:
-        """Judge the next price: the names of the guards it fails. What no guard or a review stops is used."""
+        """Return the names of the guards that the next price fails. It is used unless a guard or a review stops it."""
         if price.price is None:
             return []
         if price.known_state is not None:
@@ -89,7 +89,7 @@ def stopped(prices: Iterable[Price]) -> Iterator[tuple[int, str, int, str]]:
     """Judge prices in order of pair and instant.
 
     Returns:
-        Pair, source, instant and the guards' names, per price that fails one; whatever a review says of it.
+        Pair, source, instant and the guards' names, per price that fails one, regardless of its review.
     """
     for pair_key, of_pair in groupby(prices, key=attrgetter("pair_key")):
         guards = PairGuards()
@@ -104,7 +104,7 @@ def stopped(prices: Iterable[Price]) -> Iterator[tuple[int, str, int, str]]:
 
 
 def model(dbt: Any, session: Any) -> Any:
-    """One row per price that fails a guard."""
+    """Return one row per price that fails a guard."""
     dbt.config(materialized="replaced_table")
     units = "replace({0}::varchar, '.', '')::hugeint"
     rows = (

@@ -1,9 +1,9 @@
 {%- set transformed_pairs = previous('int_token_pairs_transformed') -%}
 {%- set earlier_changes = previous('int_changed_values') -%}
 
--- When what was held is worth something else than the marts say: its price changed then, or its token's link (or the
--- decimals), which concerns all times. What a build that ended half-way found, and may have followed already, is kept
--- until one comes to its end, which `since_batch_id` tells.
+-- Moments at which values in the marts are outdated: the price changed then, or the token's link or decimals did, which
+-- concerns all times. An incomplete build may have used its changes already; they are kept until a build is complete,
+-- which `since_batch_id` shows.
 with
 
 token_pairs as (

@@ -1,5 +1,5 @@
--- Which pairs the marts' values were computed with; read by the next build. Built last: a build that fails before
--- leaves the earlier record.
+-- The pairs with which the marts' values were computed; the next build reads it. Built last: an earlier failure of a
+-- build leaves the previous record.
 -- depends_on: {{ ref('token_activity_values') }}, {{ ref('wallet_activity_values') }}
 -- depends_on: {{ ref('token_value_days') }}, {{ ref('wallet_value_days') }}
 with

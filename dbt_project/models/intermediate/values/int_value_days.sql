@@ -3,8 +3,8 @@
     'wallet': previous_mart('wallet_value_days'),
 } -%}
 
--- The finished days whose end a covered range holds, in stretches: those whose values must be computed, and those whose
--- rows can stay. Tokens only where they are linked.
+-- Finished days that end in a covered range, in stretches: those with values to compute, and those with rows to keep.
+-- Tokens only if they are linked.
 -- depends_on: {{ ref('int_balances_to_recompute') }}, {{ ref('int_frontier') }}, {{ ref('int_changed_values') }}
 -- depends_on: {{ ref('int_balances_latest') }}, {{ ref('stg_chain__blocks') }}
 with
@@ -140,7 +140,7 @@ touched as (
 
 changed as (
 
-    -- Days that are not there yet, behind those that are or before them.
+    -- Days without a row, after the existing ones or before them.
     select
         due.subject_key,
         due.range_from_block,

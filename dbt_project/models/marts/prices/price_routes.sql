@@ -12,7 +12,7 @@ routes as (
 
 ),
 
--- Legs of a route say the same of it.
+-- All legs of a route have the same status, derivation and detail.
 united as (
 
     select distinct

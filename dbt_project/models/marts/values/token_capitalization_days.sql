@@ -1,10 +1,10 @@
 {{ config(materialized='view', contract={'enforced': false}) }}
 
--- A view must find its tables in any file that holds a copy of it, so it names them without one.
+-- A view must find its tables in any copy of the file, so it names them without the database.
 -- depends_on: {{ ref('token_value_days') }}, {{ ref('token_supplies') }}
 with
 
--- Days among the blocks before their ends, with tenant and token for partitions: a join reads all tokens' supplies.
+-- A union of days and blocks, with tenant and token as partitions: a join would read the supplies of all tokens.
 ordered as (
 
     select

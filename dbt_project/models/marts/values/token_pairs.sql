@@ -69,7 +69,7 @@ wallets as (
 
 ),
 
--- Of tokens of one contract the one on the wallet's own ledger counts, else the first that was added.
+-- If several tokens have one contract, the one on the wallet's own ledger counts, else the first one added.
 linked_positions as (
 
     select

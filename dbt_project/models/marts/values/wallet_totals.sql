@@ -46,7 +46,7 @@ labels as (
 
 ),
 
--- Blocks may have the same time: then the one that follows is not held, and the time of the last one is not either.
+-- Several blocks may have the same time: then the range contains neither the next block nor the time of its last one.
 held_ranges as (
 
     select
@@ -77,7 +77,7 @@ before as (
 
 ),
 
--- Only where something changed since are earlier balances looked up.
+-- Earlier balances are looked up only if something changed since.
 changed as (
 
     select distinct
