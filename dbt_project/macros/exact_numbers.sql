@@ -1,7 +1,7 @@
 {#
     Exact arithmetic on BIGNUM, which itself only adds, subtracts and compares exactly: `*`, `/` and `abs` give DOUBLE.
 
-    The functions live in the marts file, so that whoever opens a published version computes as the models did:
+    The functions live in the marts file, so that readers of a published version compute as the models did:
         marts.to_amount(raw, decimals)                raw / 10^decimals
         marts.percentage(part, whole)                 100 * part / whole
         marts.ratio(numerator, denominator, power)    10^power * numerator / denominator
@@ -211,8 +211,8 @@
 
 
 {#
-    Text of the product of two texts of digits in so many limbs: sums of products of limbs stay below 10^37, are shifted as text
-    and added as BIGNUM.
+    Text of the product of two texts of digits, each in the given number of limbs: sums of products of limbs stay below 10^37, are
+    shifted as text and added as BIGNUM.
 #}
 {% macro product_of_limbs(left_digits, left_count, right_digits, right_count) -%}
     {%- set sums -%}
@@ -232,8 +232,8 @@
 
 
 {#
-    Text of the product of two texts of digits (names) without leading zeros: in one multiplication where 38 digits hold it, else in
-    as few limbs as will do. The second has at most 38 digits, as a DECIMAL has.
+    Text of the product of two texts of digits (names) without leading zeros: in one multiplication where 38 digits are enough, else in
+    as few limbs as possible. The second has at most 38 digits, as a DECIMAL has.
 #}
 {% macro product_of_digits(left_digits, right_digits) -%}
     case
@@ -320,7 +320,7 @@
 {%- endmacro %}
 
 
-{# Run before every build, so that the marts file always holds the functions that its models were computed with. #}
+{# Run before every build, so that the marts file always contains the functions of its models. #}
 {% macro create_mart_functions() -%}
     create schema if not exists marts_db.marts;
     create or replace macro marts_db.marts.to_amount(raw, decimals) as

@@ -1,6 +1,6 @@
 {#
-    How appended tables keep up at the cost of what changed: docs/adr/0004-changes.md. A model deletes in pre-hooks what is computed again,
-    and appends it, in one transaction.
+    How appended tables are updated at the cost of the changes: docs/adr/0004-changes.md. In one transaction, a model deletes in pre-hooks
+    the rows that are computed again, and appends them.
 #}
 
 {# Beyond any block number. #}
@@ -15,20 +15,20 @@
 {%- endmacro %}
 
 
-{# An intermediate table as the run before left it, or none: what a model may know of a later model's last state. #}
+{# An intermediate table of the previous build, or none: the last state of a later model. #}
 {% macro previous(name) -%}
     {%- set is_known = execute and not flags.FULL_REFRESH -%}
     {{ return(adapter.get_relation(database=target.database, schema='intermediate', identifier=name) if is_known else none) }}
 {%- endmacro %}
 
 
-{# Whether a build came to its end before, from which this one carries on. The same for all models: the last of them tells. #}
+{# Whether this build continues an earlier complete one. The same for all models, because it depends on the model built last. #}
 {% macro is_incremental_run() -%}
     {{ return(previous('int_views_transformed') is not none) }}
 {%- endmacro %}
 
 
-{# Readings since the last build that came to its end, one per pair and block; a query for a common table expression. #}
+{# Readings since the last complete build, one per pair and block; a query for a common table expression. #}
 {% macro new_readings() -%}
     select
         readings.subject_key,
@@ -42,13 +42,13 @@
 {%- endmacro %}
 
 
-{# Whether a model keeps the rows that it has, but for those that are named. #}
+{# Whether a model keeps its rows, except those that are computed again. #}
 {% macro is_incremental_model() -%}
     {{ return(is_appended() and is_incremental_run()) }}
 {%- endmacro %}
 
 
-{# Whether balances of the last complete build are kept, but for those that are computed again. #}
+{# Whether balances of the last complete build are kept, except those that are computed again. #}
 {% macro keeps_balances() -%}
     {{ return(
         is_incremental_run() and previous('int_balance_points') is not none and previous('int_balances_latest') is not none
@@ -56,7 +56,7 @@
 {%- endmacro %}
 
 
-{# The newest batch in the marts: that of the last build that came to its end. #}
+{# The newest batch in the marts: that of the last complete build. #}
 {% macro transformed_batch() -%}
     (select coalesce(max(batch_id), -1) from {{ ref('stg_pipeline__transforms') }})
 {%- endmacro %}
@@ -69,21 +69,21 @@
 
 
 {#
-    The key of a pair of token and holder of a subject, one integer: the subject's key and that of the address that the subject does not
-    say, which is the holder for a token and the token for a wallet.
+    The key of a pair of token and holder of a subject, one integer: the subject's key and that of the other address, which is the holder
+    for a token and the token for a wallet.
 #}
 {% macro balance_key(subject_key, address_key) -%}
     {{ subject_key }} * {{ address_keys() }} + {{ address_key }}
 {%- endmacro %}
 
 
-{# Among the keys of addresses, what stands for the supply. #}
+{# The key that represents the supply among the keys of addresses. #}
 {% macro supply_key() -%}
     0
 {%- endmacro %}
 
 
-{# And for the native asset. #}
+{# The key that represents the native asset. #}
 {% macro native_key() -%}
     1
 {%- endmacro %}
@@ -95,7 +95,7 @@
 {%- endmacro %}
 
 
-{# Legs or readings with the keys of their balances; every address has one (a test). `addresses` leaves out those of others. #}
+{# Legs or readings with the keys of their balances; every address has one (a test). Rows without a row in `addresses` are omitted. #}
 {% macro keyed(rows, addresses=ref('int_addresses')) -%}
     (
         select
@@ -121,7 +121,7 @@
 {%- endmacro %}
 
 
-{# Whether rows of two relations are of the same pair in the same covered range. #}
+{# Whether rows of two relations belong to the same pair in the same covered range. #}
 {% macro is_same_row(one, other) -%}
     {{ one }}.balance_key = {{ other }}.balance_key
     and {{ one }}.range_from_block = {{ other }}.range_from_block
@@ -129,8 +129,8 @@
 
 
 {#
-    Where rows are read or deleted, per network: the newest three stretches of the (network, from_block, to_block) that a query gives,
-    and what spans all before them. Few, because each is a scan of its own.
+    Bounds for reading or deleting rows, per network: the newest three stretches of the (network, from_block, to_block) of a query, and
+    one stretch that spans all before them. They are few, because each is a separate scan.
 #}
 {% macro stretches_of(query) -%}
     {%- set stretches -%}
@@ -168,7 +168,7 @@
 {%- endmacro %}
 
 
-{# What the frontier names, for stretches_of. #}
+{# The ranges of the frontier, for stretches_of. #}
 {% macro frontier_ranges() -%}
     select
         subjects.network,
@@ -179,7 +179,7 @@
 {%- endmacro %}
 
 
-{# Where touched pairs are computed again, for stretches_of. #}
+{# The ranges in which touched pairs are computed again, for stretches_of. #}
 {% macro touched_ranges() -%}
     select distinct
         network,
@@ -189,7 +189,7 @@
 {%- endmacro %}
 
 
-{# Whether a reading became the tenant's since the last build; by the reading's newest batch the scan skips others. #}
+{# Whether a reading became visible to the tenant since the last build; its newest batch lets the scan skip other readings. #}
 {% macro is_newly_visible(observations) -%}
     {{ observations }}.batch_id > {{ transformed_batch() }}
     and {{ observations }}.visible_since_batch_id > {{ transformed_batch() }}
@@ -197,8 +197,8 @@
 
 
 {#
-    The rows of a relation with network and block_number that are in stretches, each with constants, so that the scan skips what lies
-    before and behind. The caller still joins what is meant exactly.
+    The rows of a relation with network and block_number that are in stretches, each with constants, so that the scan skips rows outside
+    of them. The caller must still join the exact ranges.
 #}
 {% macro rows_within(relation, stretches) -%}
     (
@@ -213,21 +213,21 @@
 {%- endmacro %}
 
 
-{# The rows of a relation with network and block_number that the frontier may name. The caller still joins it. #}
+{# The rows of a relation with network and block_number that may be at or after the frontier. The caller must still join it. #}
 {% macro rows_ahead(relation) -%}
     {%- set ranges = frontier_ranges() -%}
     {{ rows_within(relation, stretches_of(ranges)) if is_incremental_model() else relation }}
 {%- endmacro %}
 
 
-{# Whether a row is in the stretch of blocks that is written; every row is, where the query is run by itself. #}
+{# Whether a row is in the stretch of blocks that is written; true for every row if the query runs on its own. #}
 {% macro is_in_stretch(rows) -%}
     {{ rows }}.block_number between
         coalesce(getvariable('from_block'), -1) and coalesce(getvariable('to_block'), {{ last_block() }})
 {%- endmacro %}
 
 
-{# Whether an address is in the share that is written; every one is, where the query is run by itself. #}
+{# Whether an address is in the share that is written; true for every address if the query runs on its own. #}
 {% macro is_in_share(addresses) -%}
     {{ addresses }}.address_key % coalesce(getvariable('shares'), 1) = coalesce(getvariable('share'), 0)
 {%- endmacro %}
@@ -246,15 +246,15 @@
 {%- endmacro %}
 
 
-{# Whether a written row is of the touched pair. #}
+{# Whether a written row belongs to the touched pair. #}
 {% macro is_touched_pair() -%}
     written.token_address = touched.token_address and written.holder_address = touched.holder_address
 {%- endmacro %}
 
 
 {#
-    Deletes what the frontier names of a model with rows per range and pair: ranges that are no more or are computed from their beginning,
-    and touched pairs from where they are computed again. `pair` matches a written row of the same range with a touched pair.
+    Deletes the rows at or after the frontier of a model with rows per range and pair: of ranges that were removed or are computed from
+    their beginning, and of touched pairs from the first block that is computed again. `pair` matches a written row with a touched pair.
 #}
 {% macro delete_from_frontier(pair=is_touched_pair()) -%}
     {%- set touched = ref('int_balances_to_recompute') -%}
@@ -275,7 +275,7 @@
 {%- endmacro %}
 
 
-{# Deletes ranges that are no more or are computed from their beginning; everything, where no build came to its end. #}
+{# Deletes ranges that were removed or are computed from their beginning; everything, if there was no complete build. #}
 {% macro delete_whole_ranges() -%}
     {%- set frontier = ref('int_frontier') -%}
     {%- if is_incremental_model() -%}
@@ -291,7 +291,7 @@
 {%- endmacro %}
 
 
-{# The same for a model with one row per pair and its key, all of which is written again. #}
+{# The same for a model with one row per pair and its key; all rows of touched pairs are written again. #}
 {% macro delete_touched_pairs() -%}
     {%- set touched_balances = ref('int_balances_to_recompute') -%}
     {{ delete_whole_ranges() }}
@@ -305,8 +305,8 @@
 
 
 {#
-    Subjects of which every pair is written anew: the newest covered range is not the one that the marts hold, or some range is computed
-    from its beginning; a query.
+    Subjects with all pairs written again, as a query: the newest covered range differs from the one in the marts, or a range is computed
+    from its beginning.
 #}
 {% macro restarted_subjects() -%}
     {%- set held -%}
@@ -334,8 +334,8 @@
 
 
 {#
-    Deletes what is written anew of a model with the pairs of each subject's newest range. What is said of a pair rests on readings in
-    all ranges.
+    Deletes the rows that are written again of a model with the pairs of each subject's newest range. The columns of a pair depend on
+    readings in all ranges.
 #}
 {% macro delete_touched_holders() -%}
     {%- if is_incremental_model() -%}
@@ -354,8 +354,8 @@
 
 
 {#
-    All points of the balances of a common table expression. Their keys are a list, which the planner takes for one row: otherwise it would
-    hash the points.
+    All points of the balances of a common table expression. Their keys are a list, because the planner estimates a list as one row;
+    otherwise it would hash the points.
 #}
 {% macro points_of(balances, points) -%}
     (
@@ -376,7 +376,7 @@
 {%- endmacro %}
 
 
-{# Whether an activity, which belongs to a subject and no range, is at or behind the frontier. #}
+{# Whether an activity, which belongs to a subject but not to a range, is at or after the frontier. #}
 {% macro is_ahead(activities) -%}
     {{ activities }}.subject_key = frontier.subject_key
     and {{ activities }}.block_number >= frontier.from_block
@@ -394,7 +394,7 @@
 {%- endmacro %}
 
 
-{# Deletes activities that are at or behind the frontier, or of subjects that are no longer configured. #}
+{# Deletes activities that are at or after the frontier, or of subjects that are no longer configured. #}
 {% macro delete_ahead() -%}
     {%- set frontier = ref('int_frontier') -%}
     {%- set ranges = frontier_ranges() -%}
@@ -413,7 +413,7 @@
 {%- endmacro %}
 
 
-{# Deletes activities that follow from readings of touched pairs; `pair` matches a written row with a touched pair. #}
+{# Deletes activities derived from readings of touched pairs; `pair` matches a written row with a touched pair. #}
 {% macro delete_touched_adjustments(pair) -%}
     {%- set touched = ref('int_balances_to_recompute') -%}
     {%- if is_incremental_model() -%}
@@ -434,7 +434,7 @@
 {%- endmacro %}
 
 
-{# Says of activities that became final that they are. #}
+{# Marks activities that became final as final. #}
 {% macro finalize_activities() -%}
     {%- set heads = ref('stg_pipeline__visible_heads') -%}
     {%- if is_incremental_model() -%}
@@ -450,8 +450,8 @@
 
 
 {#
-    Balance points that the build which touched the pairs wrote, with the token and the holder as text, for a common table expression; by
-    the batch the scan skips what earlier builds wrote.
+    Balance points that the build wrote which touched the pairs, with the token and the holder as text, for a common table expression. The
+    batch lets the scan skip points of earlier builds.
 #}
 {% macro written_points() -%}
     {%- if is_incremental_model() -%}
@@ -471,7 +471,7 @@
 {%- endmacro %}
 
 
-{# What readings said of the balance points of a group; columns of a query. #}
+{# Counts of the readings of the balance points of a group; columns of a query. #}
 {% macro reading_counts(points) -%}
     count({{ points }}.observed_raw) as reading_count,
     count({{ points }}.adjustment_raw) filter (where {{ points }}.is_resting) as resting_adjustment_count,
@@ -483,7 +483,7 @@
 {%- endmacro %}
 
 
-{# The sums of these counts of two relations, where both or one has them; columns of a query. #}
+{# The sums of these counts of two relations, if both or one has them; columns of a query. #}
 {% macro combined_counts(one, other) -%}
     {%- for count in [
         'reading_count',
@@ -498,7 +498,7 @@
 {%- endmacro %}
 
 
-{# The newest balance of each pair in points, and what readings said of it; a query for a common table expression. #}
+{# The newest balance of each pair in points, with the counts of its readings; a query for a common table expression. #}
 {% macro latest_of(points) -%}
     select
         subject_key,
@@ -518,7 +518,7 @@
 {%- endmacro %}
 
 
-{# Subjects whose current state (cap table, positions) is written anew; a query. #}
+{# Subjects whose current state (cap table, positions) is written again; a query. #}
 {% macro changed_subjects() -%}
     select subject_key from {{ ref('int_balances_to_recompute') }}
     union distinct
@@ -527,7 +527,7 @@
 {%- endmacro %}
 
 
-{# Deletes all rows of subjects whose current state is written anew, or that are no longer configured. #}
+{# Deletes all rows of subjects whose current state is written again, or that are no longer configured. #}
 {% macro delete_changed_subjects() -%}
     {%- set subjects = ref('stg_control__subjects') -%}
     {%- set changed = changed_subjects() -%}
@@ -542,7 +542,7 @@
 {%- endmacro %}
 
 
-{# A wallet's rows name the tenant's own token of the contract; which one that is may change at any time. #}
+{# Updates the tenant's own token of the contract in a wallet's rows, because it may change at any time. #}
 {% macro relink_tokens() -%}
     {%- set listed_tokens = ref('int_wallet_tokens_listed') -%}
     {%- if is_appended() -%}
@@ -567,7 +567,7 @@
 {%- endmacro %}
 
 
-{# Deletes blocks after a reorganisation's common ancestor that are not on the chain any more. #}
+{# Deletes blocks after a reorganisation's common ancestor that are no longer in the chain. #}
 {% macro delete_orphaned_blocks() -%}
     {%- set reorganisations = ref('stg_pipeline__reorganisations') -%}
     {%- set blocks = ref('stg_chain__blocks') -%}

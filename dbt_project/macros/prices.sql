@@ -1,25 +1,25 @@
 {#
-    From raw prices to the system price: exact inverses and cross rates, and how the price models keep up at the cost of what changed.
-    raw.price_changes says from which effective instant on a pair must be computed anew; nothing before it can differ, because no
-    price looks ahead.
+    From raw prices to the system price: exact inverses and cross rates, and updates of the price models at the cost of the changes.
+    raw.price_changes contains the effective instant from which a pair must be computed again. Nothing before it can differ, because
+    no price looks ahead.
 #}
 
-{# A mart as the run before left it, or none: what a model may know of a later model's last state. #}
+{# A mart of the previous build, or none: the last state of a later model. #}
 {% macro previous_mart(name) -%}
     {%- set is_known = execute and not flags.FULL_REFRESH -%}
     {{ return(adapter.get_relation(database='marts_db', schema='marts', identifier=name) if is_known else none) }}
 {%- endmacro %}
 
 
-{# Whether everything is built anew. #}
+{# Whether everything is rebuilt. #}
 {% macro is_rebuilt() -%}
     {{ 'true' if execute and flags.FULL_REFRESH else 'false' }}
 {%- endmacro %}
 
 
 {#
-    The answer to a query for one instant, as a constant in the query that is built: scans skip what lies before it, which they
-    cannot for an instant that only a join tells.
+    The result of a query for one instant, as a constant in the built query: with a constant, scans skip earlier rows; with an instant
+    from a join they cannot.
 #}
 {% macro constant_instant(query) -%}
     {%- if execute -%}
@@ -30,7 +30,7 @@
 {%- endmacro %}
 
 
-{# The earliest instant from which on some pair is computed anew; 'infinity' when none is. #}
+{# The earliest instant from which any pair is computed again; 'infinity' without one. #}
 {% macro changed_since() -%}
     {%- set changed_pairs = ref('int_changed_pairs') -%}
     {{ constant_instant("select coalesce(min(from_time), 'infinity')::varchar from " ~ changed_pairs) }}
@@ -38,8 +38,8 @@
 
 
 {#
-    An instant before which no source price can count any more when the changed pairs are computed anew, by `relation` of such
-    prices. Where age does not matter, every price can.
+    An instant before which no source price in `relation` can count any more when the changed pairs are computed again. If the age of
+    prices is not limited, every price can count.
 #}
 {% macro counting_since(relation) -%}
     {%- set pairs = ref('stg_prices__pairs') -%}
@@ -158,7 +158,7 @@
 
 
 {#
-    What one or two legs give: the price, its inverse, or a cross rate of both, each leg as it is or inverted. Rounded once, half to
+    The result of one or two legs: the price, its inverse, or a cross rate of both, each leg direct or inverted. Rounded once, half to
     even, to 18 decimals. A single leg has a second one of price 1.
 #}
 {% macro rate_body(first_price, first_is_inverted, second_price, second_is_inverted) -%}
@@ -205,8 +205,8 @@
 
 {#
     Prices that legs' tenants may see and that meet `condition`, as polled, of own windows, or manual; a query for a common table
-    expression. `length_us` is that of the window; of prices for one instant, the shortest window counts, then the greatest
-    `precedence` (newest revision, else newest collected).
+    expression. `length_us` is the length of the window. Of several prices for one instant, the shortest window counts, then the
+    greatest `precedence` (newest revision, else newest collected).
 #}
 {% macro visible_prices(legs, condition) -%}
     select
@@ -284,7 +284,7 @@
 {%- endmacro %}
 
 
-{# The composed prices with what guards and reviews say of them: the columns of source_prices. #}
+{# The composed prices with the results of guards and reviews: the columns of source_prices. #}
 {% macro judged_prices() -%}
     select
         composed.tenant_id,
@@ -327,7 +327,7 @@
 {%- endmacro %}
 
 
-{# Source prices that `relation` holds of the changed pairs, from the changed instant on. A query. #}
+{# Source prices of the changed pairs in `relation`, from the changed instant on. A query. #}
 {% macro changeable_source_prices(relation) -%}
     select known.*
     from {{ relation }} as known
@@ -339,7 +339,7 @@
 {%- endmacro %}
 
 
-{# Deletes source prices that are not there any more or are otherwise. #}
+{# Deletes source prices that were removed or changed. #}
 {% macro delete_other_source_prices() -%}
     {%- set changeable = changeable_source_prices(this) -%}
     {%- set judged = judged_prices() -%}
@@ -359,8 +359,8 @@
 
 
 {#
-    Steps that `relation` holds of the changed pairs, from the one before the changed instant on. A query; in two parts, because
-    scans skip by one bound only.
+    Steps of the changed pairs in `relation`, from the one before the changed instant on. A query in two parts, because scans skip rows
+    by one bound only.
 #}
 {% macro changeable_steps(relation) -%}
     select known.*
@@ -378,7 +378,7 @@
 {%- endmacro %}
 
 
-{# Deletes steps that are not there any more or are otherwise. #}
+{# Deletes steps that were removed or changed. #}
 {% macro delete_other_steps() -%}
     {%- set changeable = changeable_steps(this) -%}
     {%- set steps = ref('int_price_steps') -%}

@@ -1,7 +1,7 @@
 {#
-    Which reading confirms a balance. A rest is the time between two blocks at which something moved or was adjusted; a reading that
-    agrees confirms its whole rest, of tokens that move by events alone, and otherwise the balance of its own block. The functions live
-    in the marts file: the newest state and that of any earlier block are judged by the same ones.
+    The reading that confirms a balance. A rest is the time between two blocks with a movement or an adjustment. A reading that agrees
+    confirms its whole rest for tokens that move by events alone, and only the balance of its own block for others. The functions live
+    in the marts file, so that the newest state and that of any earlier block are judged alike.
 #}
 
 {% macro confirming_block(behaviour, at_block, moved, checked) -%}
@@ -11,7 +11,7 @@
 {%- endmacro %}
 
 
-{# The same where rows behind at_block are known too; the columns of a query are named as the function's arguments. #}
+{# The same if rows after at_block are known too; the columns of a query are named as the function's arguments. #}
 {% macro confirming_block_around(at_block) -%}
     {{ in_marts('confirming_block') }}(
         behaviour, {{ at_block }}, moved_block, checked_block, next_changed_block, next_checked_block, next_adjusted_block
@@ -19,7 +19,7 @@
 {%- endmacro %}
 
 
-{# The same as an expression, for what is asked where no mart is open; the columns are named as the function's arguments. #}
+{# The same as an expression, for queries without an open mart; the columns are named as the function's arguments. #}
 {% macro confirming_block_case(balances='', at_block='at_block') -%}
     {%- set of = balances ~ '.' if balances else '' -%}
     case
@@ -42,13 +42,13 @@
 {%- endmacro %}
 
 
-{# How certain a supply is, by the block that confirms it; a supply is confirmed like a balance. #}
+{# Certainty of a supply, by the block that confirms it; a supply is confirmed like a balance. #}
 {% macro supply_status(total_supply_raw, confirming_block) -%}
     {{ in_marts('supply_status') }}({{ total_supply_raw }}, {{ confirming_block }})
 {%- endmacro %}
 
 
-{# Run before every build. An adjustment is found by a reading, so none lies behind the newest reading before a block. #}
+{# Run before every build. Only readings reveal adjustments, so none is after the newest reading before a block. #}
 {% macro create_reconciliation_functions() -%}
     create or replace macro marts_db.marts.confirming_block(
         behaviour, at_block, moved_block, checked_block, next_changed_block, next_checked_block, next_adjusted_block
@@ -72,7 +72,7 @@
 {%- endmacro %}
 
 
-{# What readings of holders say about how a token moves, columns of a grouped query over rows of int_balances_latest. #}
+{# Counts of holders' readings that show how a token moves; columns of a grouped query over rows of int_balances_latest. #}
 {% macro behaviour_counts(holders) -%}
     count_if({{ is_known_again(holders) }}) as reread_count,
     sum({{ holders }}.adjustment_count) as adjustment_count,
@@ -87,7 +87,7 @@
 {%- endmacro %}
 
 
-{# To have opened with nothing is as good as a reading, and so is what contradicts an opening. #}
+{# An opening balance of 0 counts as a reading; so does a reading that contradicts an opening. #}
 {% macro is_known_again(holders) -%}
     (
         {{ holders }}.reading_count + case when {{ holders }}.opened_by = 'Creation' then 1 else 0 end > 1
@@ -97,9 +97,9 @@
 
 
 {#
-    How the token moves. Without a second reading of some holder nothing is known. Transfers that arrive short are a fee, which one
-    holder may get; balances that change while they rest are a rebase when most of those that were read twice did; anything else, such
-    as an event without a transfer, breaks the rules of fungible tokens.
+    Behaviour of a token. It is unknown until some holder has a second reading. A fee is taken if transfers arrive short; one holder may
+    receive it. A token rebases if most of the balances that were read twice changed while they rested. Anything else, such as an event
+    without a transfer, breaks the rules of fungible tokens.
 #}
 {% macro behaviour(readings) -%}
     case
@@ -117,7 +117,7 @@
 {%- endmacro %}
 
 
-{# Block of the newest reading that a balance was compared with: not one that its opening was derived from, unless it differs. #}
+{# Block of the newest reading that a balance was compared with: not one from which its opening was derived, unless it differs. #}
 {% macro compared_block(balances) -%}
     case
         when

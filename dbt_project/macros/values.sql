@@ -1,15 +1,15 @@
 {#
-    How quantities become values: at the system price in force at a moment, by the pair that the token is linked to. Values follow
-    facts, prices and links; each model writes anew what one of these changed, and nothing else.
+    Valuation of quantities: at the system price in force at a moment, by the pair that the token is linked to. Values depend on facts,
+    prices and links; each model writes only those values again that a change of these affects.
 #}
 
-{# What values are expressed in: the Priced In of pairs that value anything. #}
+{# Currency of values: the Priced In of pairs that value anything. #}
 {% macro value_currency() -%}
     'USD'
 {%- endmacro %}
 
 
-{# The earliest of the instants that a query gives, as a constant: scans skip what lies before it. #}
+{# The earliest instant of a query, as a constant, so that scans skip earlier rows. #}
 {% macro earliest(query) -%}
     {%- if execute and not flags.FULL_REFRESH -%}
         {%- set found = run_query(
@@ -24,7 +24,7 @@
 
 {#
     The system price in force at moments: a query for a common table expression. `moments` has distinct (pair_key, at_time), none
-    before `since`; a pair without a step yet gives a row without a price.
+    before `since`; a pair without a step yet has a row without a price.
 #}
 {% macro prices_in_force(moments, since) -%}
     select
@@ -66,7 +66,7 @@
 {%- endmacro %}
 
 
-{# Why a quantity has no value, or that it has one. #}
+{# The status of a quantity's value: priced, or the reason why it has none. #}
 {% macro value_status(decimals, pair_key, price_status) -%}
     case
         when {{ decimals }} is null then 'UnknownDecimals'
@@ -76,7 +76,7 @@
 {%- endmacro %}
 
 
-{# Deletes values at moments at which price or link are otherwise than the values were computed with. #}
+{# Deletes values at moments with another price or link than the values were computed with. #}
 {% macro delete_changed_values(has_tokens=false) -%}
     {%- set changed_values = ref('int_changed_values') -%}
     {%- if is_appended() -%}
@@ -94,7 +94,7 @@
 {%- endmacro %}
 
 
-{# Joins activities that follow from readings of the touched pairs; `pair` matches an activity with a touched pair. #}
+{# Joins activities derived from readings of the touched pairs; `pair` matches an activity with a touched pair. #}
 {% macro semi_join_touched_adjustments(pair) -%}
     semi join {{ ref('int_balances_to_recompute') }} as touched
         on
@@ -105,7 +105,7 @@
 {%- endmacro %}
 
 
-{# Deletes values of activities that followed from readings and are no more, or are written anew. #}
+{# Deletes values of activities derived from readings, if these activities were removed or are written again. #}
 {% macro delete_touched_values(activities, pair) -%}
     {%- set touched_balances = ref('int_balances_to_recompute') -%}
     {%- set touched_adjustments = semi_join_touched_adjustments(pair) -%}
@@ -132,8 +132,8 @@
 
 
 {#
-    The activities whose values must be written: all of them, or those that are new, or changed, or whose price or link did. A query
-    for a common table expression. `columns` are those of the activities that the model needs.
+    The activities with values to write: all of them, or those that are new or changed, or that have another price or link. A query for
+    a common table expression. `columns` are the columns of the activities that the model needs.
 #}
 {% macro activities_to_value(activities, columns, pair, has_tokens=false) -%}
     {%- set selected -%}
@@ -168,8 +168,8 @@
 
 
 {#
-    A query for a model: the activities to value, at the system price of their token's pair in force at their block's time. Those of
-    tokens that nothing prices are left out. Arguments as above.
+    A query for a model: the activities to value, at the system price of their token's pair in force at their block's time. Tokens
+    without a pair are omitted. Arguments as above.
 #}
 {% macro activity_values(activities, columns, pair, has_tokens=false) -%}
     {%- set due = activities_to_value(activities, columns, pair, has_tokens) -%}
@@ -264,7 +264,7 @@ order by subject_key, block_number, transaction_index, log_index{{ ', trace_inde
 {%- endmacro %}
 
 
-{# Whether a mart of days has some that are not due any more. The stretches of a range follow each other: its ends tell. #}
+{# Whether a mart of days has days that are no longer due. The stretches of a range adjoin, so comparing its ends is enough. #}
 {% macro has_days_not_due(days) -%}
     {%- set query -%}
         select exists (
@@ -291,7 +291,7 @@ order by subject_key, block_number, transaction_index, log_index{{ ', trace_inde
 
 
 {#
-    Deletes days that are written anew, or are not due any more. The latter takes a comparison of every day, ten times as long as
+    Deletes days that are written again or no longer due. Finding the latter takes a comparison of every day, ten times as long as
     finding out that there are none.
 #}
 {% macro delete_changed_days() -%}
@@ -325,8 +325,8 @@ order by subject_key, block_number, transaction_index, log_index{{ ', trace_inde
 
 
 {#
-    What is carried on from block to block, at the ends of days: a query for a common table expression with one row per subject, range,
-    series and day that must be written. `changes` has these, block_number, block_time and quantity_raw; `series` may be empty.
+    Quantities at the ends of days, carried forward from block to block: a query for a common table expression with one row per subject,
+    range, series and day that must be written. `changes` has these, block_number, block_time and quantity_raw; `series` may be empty.
 #}
 {% macro quantities_by_day(changes, series) -%}
     {%- set keys = ['subject_key', 'range_from_block'] + series -%}
@@ -367,7 +367,7 @@ order by subject_key, block_number, transaction_index, log_index{{ ', trace_inde
 {%- endmacro %}
 
 
-{# Priced when one of the positions is, or when there are none; else the reason that applies first; of rows with status. #}
+{# Status of a total: Priced if any position is, or without positions; else the first reason that applies. For rows with status. #}
 {% macro total_status() -%}
     case
         when count(*) = 0 or count_if(status = 'Priced') > 0 then 'Priced'
@@ -380,7 +380,7 @@ order by subject_key, block_number, transaction_index, log_index{{ ', trace_inde
 {%- endmacro %}
 
 
-{# What the positions of a wallet are worth together; of rows with units (BIGNUM of 10^-18), status and symbol. #}
+{# The total value of a wallet's positions; for rows with units (BIGNUM of 10^-18), status and symbol. #}
 {% macro total_columns() -%}
     case
         when count(*) = 0 then '0'
@@ -392,9 +392,9 @@ order by subject_key, block_number, transaction_index, log_index{{ ', trace_inde
 {%- endmacro %}
 
 
-{# The instant before which a row of coverage holds every block since its first: the time of the block that follows, where the
-   chain had one; else just after its last. What has no last block is a window that no block has reached yet: it begins at
-   an instant, not with a block. #}
+{# The instant before which a row of coverage contains every block since its first: the time of the next block if the chain had one,
+   else just after its last block. A row without a last block is a window that no block has reached yet: it begins at an instant, not
+   with a block. #}
 {% macro held_until_time() -%}
     coalesce(
         lead(case when to_block is not null then from_time end) over (

@@ -1,7 +1,7 @@
 {#
-    A table to which each build appends what its query says is new; the model's pre-hooks delete what it writes anew, in the same
-    transaction. dbt's own materialization keeps the rows in a temporary table first, to compare its columns with the table's; here
-    the contract does that (of the query, before it runs), and a changed project builds everything anew.
+    A table to which each build appends the new rows of its query; the model's pre-hooks delete the rows that are written again, in the
+    same transaction. dbt's own materialization first stores the rows in a temporary table, to compare its columns with the table's. Here
+    the contract checks the columns (of the query, before it runs), and a changed project rebuilds everything.
 #}
 {% materialization appended_table, adapter='duckdb' -%}
     {%- set target_relation = this.incorporate(type='table') -%}
@@ -23,7 +23,7 @@
 {%- endmaterialization %}
 
 
-{# Whether the model's table is there and this build appends to it: dbt's is_incremental, which knows dbt's materialization alone. #}
+{# Whether the model's table exists and this build appends to it: dbt's is_incremental only knows dbt's own materialization. #}
 {% macro is_appended() -%}
     {%- if not execute or model.config.materialized != 'appended_table' or should_full_refresh() -%}
         {{ return(false) }}
@@ -34,8 +34,8 @@
 
 
 {#
-    The statements that append the rows of a query. Where everything is written of a model whose meta says so, it is part by part, so that
-    what is held at once does not grow with the history.
+    The statements that append the rows of a query. If a model is written completely and its meta says so, it is written part by part, so
+    that memory does not grow with the history.
 #}
 {% macro insert_in_parts(relation, query) -%}
     {%- set meta = model.config.meta -%}
@@ -52,8 +52,8 @@
 
 
 {#
-    One stretch of blocks after the other, each sorted by itself, of a model with a row for each row of `counted`: 2,000,000 activities sort
-    in 1 GB. The query keeps to is_in_stretch.
+    One stretch of blocks after the other, each sorted separately, for a model with a row for each row of `counted`: 2,000,000 activities
+    sort in 1 GB. The query must restrict its rows by is_in_stretch.
 #}
 {% macro insert_in_stretches(relation, query, counted) -%}
     {%- set ends -%}
@@ -80,8 +80,8 @@
 
 
 {#
-    One share of all addresses after the other, as many as there are rows of `counted`: balances of a share are computed at once, of
-    20,000,000 movements in 5 GB. Each share reads all movements. The query keeps to is_in_share.
+    One share of all addresses after the other, as many as there are rows of `counted`: all balances of a share are computed at once, of
+    20,000,000 movements in 5 GB. Each share reads all movements. The query must restrict its rows by is_in_share.
 #}
 {% macro insert_in_shares(relation, query, counted) -%}
     {%- set count -%}

@@ -1,6 +1,6 @@
 {#
-    A table in one statement. dbt's own materialization creates it under another name, renames twice and drops, for readers that
-    must not miss it; here the writer is alone, and a transaction holds that anyway. With appended_table.sql: a third of a build of nothing.
+    A table in one statement. dbt's own materialization creates it under another name, renames twice and drops, so that readers never
+    miss it; here there is only the writer, and a transaction protects it. With appended_table.sql it saves a third of an empty build.
 #}
 {% materialization replaced_table, adapter='duckdb', supported_languages=['sql', 'python'] -%}
     {%- set target_relation = this.incorporate(type='table') -%}
@@ -20,7 +20,7 @@
 {%- endmaterialization %}
 
 
-{# Drop what stands under the model's name, where it is no table: what is a table is replaced. #}
+{# Drops a relation with the model's name that is not a table; tables are replaced. #}
 {% macro drop_unless_table() -%}
     {%- set existing_relation = load_cached_relation(this) -%}
     {%- if existing_relation is not none and not existing_relation.is_table -%}
@@ -29,7 +29,7 @@
 {%- endmacro %}
 
 
-{# The statements that create a table of a query, in place of one that is there; with a contract they hold the query to it. #}
+{# The statements that create or replace a table of a query; with a contract, they check the query against it. #}
 {% macro create_or_replace_table(relation, query) -%}
     {%- if config.get('contract').enforced -%}
         {{ get_assert_columns_equivalent(query) }}
@@ -50,7 +50,7 @@
 {%- endmacro %}
 
 
-{# The module that creates a table of what a Python model gives, a relation. dbt's own imports pyarrow for it, 0.3 s in each build. #}
+{# The module that creates a table of a Python model's result, a relation. dbt's own imports pyarrow, which takes 0.3 s per build. #}
 {% macro python_table(relation, code) -%}
 {{ code }}
 
@@ -69,7 +69,7 @@ def materialize(relation, connection):
 {%- endmacro %}
 
 
-{# The statements that write the descriptions of a table and its columns into the file, where the project says so. #}
+{# The statements that write the descriptions of a table and its columns into the file, if the project says so. #}
 {% macro comment_on_table(relation) -%}
     {%- if config.persist_relation_docs() and model.description %}
         comment on table {{ relation }} is {{ text_literal(model.description) }};
