@@ -35,7 +35,7 @@ from pipelines.attestations.records import (
     set_request,
     store_part,
 )
-from pipelines.balances.readings import read_owed, with_tenants
+from pipelines.balances.readings import read_pending, with_tenants
 from pipelines.chain.segments import Collector, NetworkReport, log_words, record_others
 from pipelines.chain.states import SERVED, mark_over_budget, record_failure
 from pipelines.extract.budget import Budget
@@ -98,11 +98,11 @@ def collect_attestations(
         if state is None or is_over() or _waits(connection, network.name):
             continue
         head_number, final_number, has_archive = state
-        is_owed = any(request.block_number is None for request in requests) or open_attestations(
+        is_pending = any(request.block_number is None for request in requests) or open_attestations(
             connection, network.name
         )
-        has_ended = has_archive and _owed_periods(connection, network.name, periods, final_number)
-        if not is_owed and not has_ended:
+        has_ended = has_archive and _due_periods(connection, network.name, periods, final_number)
+        if not is_pending and not has_ended:
             continue
         budget = None if make_budget is None else make_budget()
         with closing(open_node(network, budget=budget)) as node:
@@ -112,7 +112,7 @@ def collect_attestations(
     return reports
 
 
-def owes_periods(
+def has_due_periods(
     connection: duckdb.DuckDBPyConnection, networks: Mapping[str, Network], periods: Periods | None
 ) -> bool:
     """Return whether the end of any period is due for an attestation."""
@@ -125,12 +125,12 @@ def owes_periods(
         [SERVED, PAST_BALANCES],
     )
     return any(
-        name in networks and bool(_owed_periods(connection, name, periods, final_number))
+        name in networks and bool(_due_periods(connection, name, periods, final_number))
         for name, final_number in states.fetchall()
     )
 
 
-def _owed_periods(
+def _due_periods(
     connection: duckdb.DuckDBPyConnection, network: str, periods: Periods | None, final_number: int
 ) -> list[tuple[int, datetime, int | None]]:
     if periods is None:
@@ -247,14 +247,14 @@ class _Slice:
 
     def _begin_periods(self, collector: Collector, head: Header, periods: Periods | None) -> None:
         """Begin the attestations of periods that ended."""
-        owed = _owed_periods(self.connection, self.network, periods, self.final_number)
-        for period_end in sorted({end for _, end, number in owed if number is None}, reverse=True):
+        pending = _due_periods(self.connection, self.network, periods, self.final_number)
+        for period_end in sorted({end for _, end, number in pending if number is None}, reverse=True):
             if self._stops():
                 return
             number = self._last_block_before(period_end.replace(tzinfo=UTC), head)
             if number is not None and number <= self.final_number:
                 record_period_end(self.connection, self.network, period_end, number)
-        for subject_key, period_end, number in _owed_periods(self.connection, self.network, periods, self.final_number):
+        for subject_key, period_end, number in _due_periods(self.connection, self.network, periods, self.final_number):
             if self._stops():
                 return
             if number is not None and is_built(self.connection, subject_key, number):
@@ -277,12 +277,12 @@ class _Slice:
             return False
 
     def _read(self, collector: Collector, attestation: Attestation) -> bool:
-        owed = list_balances(self.connection, attestation)
+        pending = list_balances(self.connection, attestation)
         first = self._first_block(attestation)
-        for start in range(0, len(owed), _PART):
+        for start in range(0, len(pending), _PART):
             if self._stops():
                 return False
-            self._read_part(collector, attestation, owed[start : start + _PART], first)
+            self._read_part(collector, attestation, pending[start : start + _PART], first)
             self._on_progress()
         if self._stops():
             return False
@@ -312,8 +312,8 @@ class _Slice:
         openings = None
         if derived and first > 0:
             before = collector.stored_hashes([first - 1])[first - 1]
-            openings, _ = read_owed(self.connection, self.node, derived, first - 1, before)
-        balances, _ = read_owed(
+            openings, _ = read_pending(self.connection, self.node, derived, first - 1, before)
+        balances, _ = read_pending(
             self.connection,
             self.node,
             dict.fromkeys(known, tenants),

@@ -317,7 +317,7 @@ def list_balances(connection: duckdb.DuckDBPyConnection, attestation: Attestatio
         "tenant": attestation.tenant_id,
     }
     connection.execute(*named("attested_balances", parameters))
-    owed = connection.execute(
+    pending = connection.execute(
         """
         select token_address, holder_address, balance_raw::varchar, is_derived
         from attested_balances
@@ -331,9 +331,9 @@ def list_balances(connection: duckdb.DuckDBPyConnection, attestation: Attestatio
         set owed_count = read_count + ?
         where subject_key = ? and attestation_number = ?
         """,
-        [len(owed), attestation.subject_key, attestation.number],
+        [len(pending), attestation.subject_key, attestation.number],
     )
-    return owed
+    return pending
 
 
 def store_part(

@@ -86,8 +86,8 @@ def locate(collector: Collector, head: Header, most_reads: int) -> int:
     if PAST_BALANCES not in collector.capabilities or not has_relation(connection, _VIEW):
         return 0
     parameters = {"network": network, "head": head.number, "most": most_reads}
-    owed = connection.execute(*named("pending_differences", parameters)).fetchall()
-    differences = [_Difference(*row) for row in owed]
+    pending = connection.execute(*named("pending_differences", parameters)).fetchall()
+    differences = [_Difference(*row) for row in pending]
     _halve(collector.node, differences, most_reads)
     if not any(one.read for one in differences):
         return 0

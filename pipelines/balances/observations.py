@@ -31,7 +31,7 @@ from pipelines.balances.readings import (
     Turn,
     insert_balance_observations,
     insert_supply_observations,
-    read_owed,
+    read_pending,
     read_turn,
     record_turn,
     replace_suspected_tokens,
@@ -106,31 +106,31 @@ class _Observer:
     def _rows(self, name: str, **extra: object) -> list[tuple[object, ...]]:
         return self.connection.execute(*named(name, self._parameters(extra))).fetchall()
 
-    def _read(self, owed: Mapping[Pair, Tenants], block_number: int, block_hash: str, purpose: str) -> None:
+    def _read(self, pending: Mapping[Pair, Tenants], block_number: int, block_hash: str, purpose: str) -> None:
         """Read the pending balances of a block; if one is stored already, only add the tenants that may see it."""
-        pairs = sorted(owed)
+        pairs = sorted(pending)
         for start in range(0, len(pairs), _PAIRS_PER_WRITE):
-            part = {pair: owed[pair] for pair in pairs[start : start + _PAIRS_PER_WRITE]}
-            frame, asked = read_owed(self.connection, self.node, part, block_number, block_hash)
+            part = {pair: pending[pair] for pair in pairs[start : start + _PAIRS_PER_WRITE]}
+            frame, asked = read_pending(self.connection, self.node, part, block_number, block_hash)
             self.balances += asked
             self._insert(frame, purpose)
 
-    def _insert(self, owed: pl.DataFrame, purpose: str) -> None:
+    def _insert(self, pending: pl.DataFrame, purpose: str) -> None:
         """Write balances (BALANCES with `tenant_ids`)."""
-        if owed.is_empty():
+        if pending.is_empty():
             return
-        insert_balance_observations(self.connection, self.network, owed, purpose, self.collector.batch_id)
+        insert_balance_observations(self.connection, self.network, pending, purpose, self.collector.batch_id)
         if purpose in _COMPARED:
-            self.readings.append(owed)
+            self.readings.append(pending)
         if purpose == "Check":
-            for token, tenants in owed.select("token_address", "tenant_ids").iter_rows():
+            for token, tenants in pending.select("token_address", "tenant_ids").iter_rows():
                 self.checked[token].update(tenants)
 
-    def _read_at(self, owed: Iterable[tuple[object, ...]], purpose: str) -> list[tuple[Pair, Tenants]]:
+    def _read_at(self, pending: Iterable[tuple[object, ...]], purpose: str) -> list[tuple[Pair, Tenants]]:
         """Read (token, holder, block, tenants); return the pairs without a state at the node."""
         by_block: dict[int, dict[Pair, Tenants]] = defaultdict(dict)
         late: list[tuple[Pair, Tenants]] = []
-        for token, holder, block_number, tenants in owed:
+        for token, holder, block_number, tenants in pending:
             assert isinstance(block_number, int)
             pair, names = (str(token), str(holder)), _names(tenants)
             if self.node.keeps_state(block_number, self.head):
@@ -165,23 +165,23 @@ class _Observer:
     def checks(self, late: Iterable[tuple[Pair, Tenants]]) -> None:
         """Read, at the head, the pairs that moved, those without an anchor, and a sample of the others."""
         tracked = set(self._rows("tracked_at_head"))
-        owed: dict[Pair, set[str]] = defaultdict(set)
+        pending: dict[Pair, set[str]] = defaultdict(set)
         for token, holder, tenants in self._rows("pending_checks"):
-            owed[str(token), str(holder)].update(_names(tenants))
+            pending[str(token), str(holder)].update(_names(tenants))
         for pair, tenants in late:
             token, holder = pair
-            owed[pair].update(
+            pending[pair].update(
                 name for name in tenants if ("token", token, name) in tracked or ("wallet", holder, name) in tracked
             )
-        self._read_at_head(owed, "Check")
+        self._read_at_head(pending, "Check")
         sampled: dict[Pair, set[str]] = defaultdict(set)
         for tenant in sorted({str(tenant) for _, _, tenant in tracked}):
             for pair in self._sampled(tenant):
                 sampled[pair].add(tenant)
         self._read_at_head(sampled, "Sample")
 
-    def _read_at_head(self, owed: Mapping[Pair, Collection[str]], purpose: str) -> None:
-        named_pairs = {pair: sorted(names) for pair, names in owed.items() if names}
+    def _read_at_head(self, pending: Mapping[Pair, Collection[str]], purpose: str) -> None:
+        named_pairs = {pair: sorted(names) for pair, names in pending.items() if names}
         self._read(named_pairs, self.head.number, self.head.hash, purpose)
 
     def _sampled(self, tenant: str) -> list[Pair]:
@@ -211,8 +211,8 @@ class _Observer:
         """Read again, at the final block, the pairs that moved in blocks that became final."""
         final = self.collector.final_number
         if final > 0:
-            owed = [(token, holder, final, tenants) for token, holder, tenants in self._rows("pending_finals")]
-            self._read_at(owed, "Final")
+            pending = [(token, holder, final, tenants) for token, holder, tenants in self._rows("pending_finals")]
+            self._read_at(pending, "Final")
 
     def closings(self) -> None:
         """Read, at the last block of ended ranges, the pairs that moved in them."""
@@ -229,13 +229,13 @@ class _Observer:
             if self.node.keeps_state(block_number, self.head):
                 by_block[block_number][str(token)] = _names(tenants)
         hashes = self.collector.stored_hashes(sorted(by_block))
-        for block_number, owed in sorted(by_block.items()):
+        for block_number, pending in sorted(by_block.items()):
             try:
-                frame = self.node.supplies(sorted(owed), block_number, hashes[block_number])
+                frame = self.node.supplies(sorted(pending), block_number, hashes[block_number])
             except StateUnavailable:
-                self.unavailable += len(owed)
+                self.unavailable += len(pending)
                 continue
-            self._insert_supplies(with_tenants(frame, [owed[token] for token in sorted(owed)]))
+            self._insert_supplies(with_tenants(frame, [pending[token] for token in sorted(pending)]))
         known: dict[str, dict[str, object]] = defaultdict(dict)
         expected: dict[str, dict[str, object]] = defaultdict(dict)
         for token, tenant, quantity, quantity_moved in self._rows("tracked_supplies"):
@@ -255,9 +255,9 @@ class _Observer:
             ]
         )
 
-    def _insert_supplies(self, owed: pl.DataFrame) -> None:
-        insert_supply_observations(self.connection, self.network, owed, self.collector.batch_id)
-        self.supplies += owed.height
+    def _insert_supplies(self, pending: pl.DataFrame) -> None:
+        insert_supply_observations(self.connection, self.network, pending, self.collector.batch_id)
+        self.supplies += pending.height
 
     def _suspect(self, suspected: Sequence[tuple[str, str]]) -> None:
         """Put tokens under suspicion, each for a tenant."""
@@ -271,12 +271,12 @@ class _Observer:
             with registered(self.connection, readings=pl.concat(self.readings)):
                 unexplained = self._rows("unexplained_tokens", few=_FEW_HOLDERS)
             self._suspect([(str(token), str(tenant)) for token, tenant in unexplained])
-        owed = {
+        pending = {
             (str(token), str(holder)): _names(tenants)
             for token, holder, tenants in self._rows("pending_suspects", most=_MOST_SUSPECTS)
         }
-        self._read(owed, self.head.number, self.head.hash, "Check")
-        counts = Counter(tenant for tenants in owed.values() for tenant in tenants)
+        self._read(pending, self.head.number, self.head.hash, "Check")
+        counts = Counter(tenant for tenants in pending.values() for tenant in tenants)
         unfinished = [tenant for tenant, count in counts.items() if count >= _MOST_SUSPECTS]
         self.connection.execute(
             "delete from raw.suspected_tokens where network = ? and not list_contains(?::varchar[], tenant_id)",

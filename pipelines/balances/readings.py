@@ -21,10 +21,10 @@ def with_tenants(frame: pl.DataFrame, tenants: Sequence[Tenants]) -> pl.DataFram
     return frame.with_columns(pl.Series("tenant_ids", tenants, dtype=pl.List(pl.String)))
 
 
-def read_owed(
+def read_pending(
     connection: duckdb.DuckDBPyConnection,
     node: Node,
-    owed: Mapping[Pair, Tenants],
+    pending: Mapping[Pair, Tenants],
     block_number: int,
     block_hash: str,
 ) -> tuple[pl.DataFrame, int]:
@@ -33,19 +33,19 @@ def read_owed(
     Returns:
         BALANCES with `tenant_ids`, the tenants that could not see each one before, and the number of balances read.
     """
-    pairs = sorted(owed)
+    pairs = sorted(pending)
     known = stored_balances(connection, node.network.name, block_number, pairs)
     unread = [pair for pair in pairs if pair not in known]
     frame = node.balances(unread, block_number, block_hash) if unread else pl.DataFrame(schema=BALANCES)
     again = [
         (*pair, block_number, block_hash, quantity)
         for pair, (quantity, had) in known.items()
-        if not had.issuperset(owed[pair])
+        if not had.issuperset(pending[pair])
     ]
     frame = pl.concat([frame, pl.DataFrame(again, schema=BALANCES, orient="row")])
     had_by = {pair: had for pair, (_, had) in known.items()}
     tenants: list[Tenants] = [
-        [name for name in owed[token, holder] if name not in had_by.get((token, holder), ())]
+        [name for name in pending[token, holder] if name not in had_by.get((token, holder), ())]
         for token, holder in frame.select("token_address", "holder_address").iter_rows()
     ]
     return with_tenants(frame, tenants), len(unread)
@@ -63,7 +63,7 @@ FIRST_TURN = Turn(-1, "", "")
 """Before the first reading."""
 
 # Keeps the cycle in which a tenant was first allowed to see the reading.
-_OWED = "map(observed.tenant_ids, list_transform(observed.tenant_ids, lambda tenant: $batch::bigint))"
+_VISIBLE = "map(observed.tenant_ids, list_transform(observed.tenant_ids, lambda tenant: $batch::bigint))"
 
 
 def stored_balances(
@@ -110,7 +110,7 @@ def add_balance_observations(
         connection.execute(
             f"""
             update raw.balance_observations as stored
-            set visible_to = map_concat({_OWED}, stored.visible_to), batch_id = $batch
+            set visible_to = map_concat({_VISIBLE}, stored.visible_to), batch_id = $batch
             from observed
             where
                 stored.network = $network
@@ -125,7 +125,7 @@ def add_balance_observations(
             insert into raw.balance_observations
             select
                 $network, observed.token_address, observed.holder_address, observed.block_number, observed.block_hash,
-                observed.quantity_raw::bignum, $purpose, $batch, {_OWED}
+                observed.quantity_raw::bignum, $purpose, $batch, {_VISIBLE}
             from observed
             anti join (select * from raw.balance_observations where network = $network) as stored
                 on observed.token_address = stored.token_address
@@ -138,22 +138,22 @@ def add_balance_observations(
             connection.execute(
                 """
                 insert into raw.changes
-                with owed as (
+                with pending as (
                     select token_address, holder_address, block_number, unnest(tenant_ids) as tenant_id
                     from observed
                 ),
 
                 concerned as (
-                    select subjects.subject_key, owed.block_number
-                    from owed
+                    select subjects.subject_key, pending.block_number
+                    from pending
                     inner join raw.control_subjects as subjects
-                        on owed.tenant_id = subjects.tenant_id and owed.token_address = subjects.address
+                        on pending.tenant_id = subjects.tenant_id and pending.token_address = subjects.address
                     where subjects.network = $network and subjects.kind = 'token'
                     union
-                    select subjects.subject_key, owed.block_number
-                    from owed
+                    select subjects.subject_key, pending.block_number
+                    from pending
                     inner join raw.control_subjects as subjects
-                        on owed.tenant_id = subjects.tenant_id and owed.holder_address = subjects.address
+                        on pending.tenant_id = subjects.tenant_id and pending.holder_address = subjects.address
                     where subjects.network = $network and subjects.kind = 'wallet'
                 )
 
@@ -185,7 +185,7 @@ def add_supply_observations(
         connection.execute(
             f"""
             update raw.supply_observations as stored
-            set visible_to = map_concat({_OWED}, stored.visible_to), batch_id = $batch
+            set visible_to = map_concat({_VISIBLE}, stored.visible_to), batch_id = $batch
             from observed
             where
                 stored.network = $network
@@ -199,7 +199,7 @@ def add_supply_observations(
             insert into raw.supply_observations
             select
                 $network, observed.token_address, observed.block_number, observed.block_hash,
-                observed.total_supply_raw::bignum, $batch, {_OWED}
+                observed.total_supply_raw::bignum, $batch, {_VISIBLE}
             from observed
             anti join (select * from raw.supply_observations where network = $network) as stored
                 on observed.token_address = stored.token_address and observed.block_number = stored.block_number
@@ -209,10 +209,10 @@ def add_supply_observations(
         connection.execute(
             """
             insert into raw.changes
-            select $batch, subjects.subject_key, owed.block_number, owed.block_number, 'Observation'
-            from (select token_address, block_number, unnest(tenant_ids) as tenant_id from observed) as owed
+            select $batch, subjects.subject_key, pending.block_number, pending.block_number, 'Observation'
+            from (select token_address, block_number, unnest(tenant_ids) as tenant_id from observed) as pending
             inner join raw.control_subjects as subjects
-                on owed.tenant_id = subjects.tenant_id and owed.token_address = subjects.address
+                on pending.tenant_id = subjects.tenant_id and pending.token_address = subjects.address
             where subjects.network = $network and subjects.kind = 'token'
             """,
             parameters,

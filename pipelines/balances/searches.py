@@ -97,7 +97,7 @@ def _search(collector: Collector, head: Header, searches: Sequence[Search]) -> i
         asked[search] = unknown_holders(collector.connection, search, {address for address in named if address})
         for holder in asked[search]:
             by_block[_read_at(search, head)][search.token, holder].add(search.tenant_id)
-    found = {block: _read(collector, head, block, owed) for block, owed in by_block.items()}
+    found = {block: _read(collector, head, block, pending) for block, pending in by_block.items()}
     for search, page in pages.items():
         quantities = found.get(_read_at(search, head), {})
         holders = [
@@ -116,7 +116,7 @@ def _search(collector: Collector, head: Header, searches: Sequence[Search]) -> i
             readings,
             collector.batch_id,
         )
-    return sum(len(owed) for owed in by_block.values())
+    return sum(len(pending) for pending in by_block.values())
 
 
 def _most_transactions(search: Search) -> int:
@@ -149,12 +149,12 @@ def _read_at(search: Search, head: Header) -> int:
     return min(search.covered.last, head.number)
 
 
-def _read(collector: Collector, head: Header, block: int, owed: Mapping[Pair, set[str]]) -> dict[Pair, int]:
+def _read(collector: Collector, head: Header, block: int, pending: Mapping[Pair, set[str]]) -> dict[Pair, int]:
     """Read balances at the end of a block and store those above 0."""
     node = collector.node
     if not node.keeps_state(block, head):
         return {}
-    pairs = sorted(owed)
+    pairs = sorted(pending)
     try:
         frame = node.balances(pairs, block, collector.stored_hashes([block])[block])
     except StateUnavailable:
@@ -162,7 +162,7 @@ def _read(collector: Collector, head: Header, block: int, owed: Mapping[Pair, se
     frame = frame.filter(pl.col("quantity_raw") != "0")
     found = {(token, holder): int(quantity) for token, holder, *_, quantity in frame.iter_rows()}
     if found:
-        read = with_tenants(frame, [sorted(owed[pair]) for pair in found])
+        read = with_tenants(frame, [sorted(pending[pair]) for pair in found])
         insert_balance_observations(collector.connection, collector.network, read, "Check", collector.batch_id)
     return found
 

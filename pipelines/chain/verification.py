@@ -92,14 +92,14 @@ def verify(collector: Collector) -> None:
     network's requests of the day are used up.
     """
     connection, network = collector.connection, collector.network
-    owed = _owed(collector)
-    if not owed:
+    pending = _pending_pieces(collector)
+    if not pending:
         return
     record_others(connection, collector.node, collector.purpose)
     with closing(collector.node.other()) as second:
         verifier = _Verifier(collector, second)
         try:
-            for piece in owed:
+            for piece in pending:
                 if read_budget(connection, network).waits_until is not None:
                     return
                 verifier.verify(piece)
@@ -111,7 +111,7 @@ def verify(collector: Collector) -> None:
             record_others(connection, collector.node, WorkClass.SECOND_READING)
 
 
-def _owed(collector: Collector) -> list[_Piece]:
+def _pending_pieces(collector: Collector) -> list[_Piece]:
     """Choose the pieces of this cycle. Disputed blocks have a quarter of the places, so that other pieces advance."""
     connection, network = collector.connection, collector.network
     mode = collector.node.network.verification

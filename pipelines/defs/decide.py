@@ -129,14 +129,14 @@ def due_networks(
         tracked = networks_with_open_windows(session)
     # Untracked networks may have work too: the end of a window, history, or the rest of a failed cycle.
     known = progress.networks.items() if progress else ()
-    owed = {
+    pending = {
         name
         for name, network in known
         if network.has_ending_windows or network.is_history_due(utc_now()) or network.failures_in_a_row
     } & configured
     polled = [
         networks[name]
-        for name in sorted(tracked | owed)
+        for name in sorted(tracked | pending)
         if name in networks
         and networks[name].is_enabled
         and (name not in polled_at or now - polled_at[name] >= networks[name].poll_seconds)

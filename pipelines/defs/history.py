@@ -5,7 +5,7 @@ import duckdb
 
 from control.networks.in_force import networks_in_force
 from control.store import ControlStore, open_store
-from pipelines.attestations.collecting import Periods, collect_attestations, owes_periods
+from pipelines.attestations.collecting import Periods, collect_attestations, has_due_periods
 from pipelines.attestations.records import has_open_attestations
 from pipelines.chain.checks import check_batch
 from pipelines.defs.keys import HISTORY, HISTORY_LAST, SNAPSHOT
@@ -35,7 +35,7 @@ def history_asset(networks: list[str]) -> dg.AssetsDefinition:
                 _report(connection, store)
                 chosen = {name: definitions[name] for name in networks}
                 has_history = has_open_history(connection)
-                has_attestations = has_open_attestations(connection) or owes_periods(connection, chosen, periods)
+                has_attestations = has_open_attestations(connection) or has_due_periods(connection, chosen, periods)
                 if not has_history and not has_attestations:
                     return dg.MaterializeResult()
                 batch_id = open_batch(connection, f"{context.run_id}/history")

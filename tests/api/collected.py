@@ -155,7 +155,7 @@ class Collected:
                 quantity_raw=str(raw),
                 purpose="Check",
                 batch_id=_BATCH,
-                visible_to=self._owed_to,
+                visible_to=self._visible_to,
             )
 
     def supply(self, block: int, token: str, raw: int) -> None:
@@ -166,7 +166,7 @@ class Collected:
             token_address=token,
             total_supply_raw=str(raw),
             batch_id=_BATCH,
-            visible_to=self._owed_to,
+            visible_to=self._visible_to,
         )
 
     def found(self, subject_key: int, holders: Iterable[str]) -> None:
@@ -196,7 +196,7 @@ class Collected:
         return self._blocks[max(self._blocks)][1]
 
     @property
-    def _owed_to(self) -> str:
+    def _visible_to(self) -> str:
         return f"{{{self._tenant_id}={_BATCH}}}"
 
     def _in(self, block: int) -> dict[str, Any]:

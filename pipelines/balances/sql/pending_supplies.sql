@@ -10,7 +10,7 @@ with ranges as (
     where ranges.kind = 'token'
 ),
 
-owed as (
+pending as (
     select address, from_block - 1 as block_number, tenant_id
     from ranges
     where opened_to_block is null and from_block > 0
@@ -31,11 +31,11 @@ owed as (
         )
 )
 
-select owed.address, owed.block_number, list(distinct owed.tenant_id order by owed.tenant_id)
-from owed
+select pending.address, pending.block_number, list(distinct pending.tenant_id order by pending.tenant_id)
+from pending
 left join raw.supply_observations as observations
     on observations.network = $network
-    and owed.address = observations.token_address
-    and owed.block_number = observations.block_number
-where observations.visible_to[owed.tenant_id] is null
-group by owed.address, owed.block_number;
+    and pending.address = observations.token_address
+    and pending.block_number = observations.block_number
+where observations.visible_to[pending.tenant_id] is null
+group by pending.address, pending.block_number;

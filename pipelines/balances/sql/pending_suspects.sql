@@ -5,7 +5,7 @@ with at_head as (
     where to_block >= $head
 ),
 
-owed as (
+pending as (
     select
         observations.token_address,
         observations.holder_address,
@@ -33,6 +33,6 @@ owed as (
 )
 
 select token_address, holder_address, list(tenant_id order by tenant_id)
-from owed
+from pending
 where turn <= $most
 group by token_address, holder_address;
