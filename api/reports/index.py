@@ -8,7 +8,7 @@ from api.engine.serving import Snapshot
 from api.reports.calls import EmbedCall
 from api.reports.schemas.report_data import IndexToken, IndexTokenSort, IndexWallet, IndexWalletSort, ReportIndex
 from api.schema import TrackingStatus
-from api.subjects.tracking import to_tracking_status
+from api.subjects.windows import to_tracking_status
 from api.tokens.holders import count_holders
 from api.tokens.reading import to_holder_count_status, to_token_summary
 from api.values.reading import CURRENCY, token_prices, total

@@ -9,7 +9,7 @@ from api.engine.rows import as_utc
 from api.engine.serving import Snapshot
 from api.schema import CollectedRange, HistoryRange, HistoryStatus, SubjectCoverage
 from api.subjects.moments import View, all_gaps, resolve, to_as_of
-from api.subjects.tracking import to_windows
+from api.subjects.windows import to_windows
 from control import operations
 from control.operations import OperationKind, OperationRow
 from control.pages import MAXIMUM_LIMIT

@@ -54,8 +54,8 @@ from api.subjects.parameters import (
     TrackingStatusFilter,
 )
 from api.subjects.resumable import next_page
-from api.subjects.tracking import ever_tracked
 from api.subjects.warnings import network_warnings
+from api.subjects.windows import ever_tracked
 from api.tokens import cap_table, cap_table_changes
 from api.tokens.parameters import HolderChangeFilter, HolderChangeSort, HolderSort, SymbolFilter, TokenSort
 from api.tokens.reading import contract_statuses, to_holder_count_status, to_token_summary

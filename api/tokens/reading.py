@@ -6,7 +6,7 @@ from typing import Protocol
 from api.engine.rows import as_utc
 from api.engine.serving import Snapshot
 from api.subjects.moments import View, resolve, to_as_of
-from api.subjects.tracking import to_tracking_status, to_windows
+from api.subjects.windows import to_tracking_status, to_windows
 from api.tokens import schemas as tokens
 from api.tokens.holders import count_holders
 from api.tokens.rows import ContractStatusRow, MetadataRow

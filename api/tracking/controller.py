@@ -17,7 +17,7 @@ from api.schema import Schema, SubjectCoverage
 from api.subjects.coverage import read_history, to_subject_coverage
 from api.subjects.finding import Subjects
 from api.subjects.moments import View, read_view
-from api.subjects.tracking import to_tracking_status, to_windows
+from api.subjects.windows import to_tracking_status, to_windows
 from api.tokens.reading import is_fungible, to_token
 from api.tokens.schemas import Token, TokenPatch, TokenTracking, TrackingPut
 from api.values.reading import CURRENCY

@@ -2,7 +2,7 @@
 
 from api.engine.serving import Snapshot
 from api.subjects.moments import View, resolve, to_as_of
-from api.subjects.tracking import to_tracking_status, to_windows
+from api.subjects.windows import to_tracking_status, to_windows
 from api.values.rows import WalletTotalRow
 from api.wallets import schemas as wallets
 from api.wallets.totals import read_total
