@@ -3,6 +3,7 @@
 It is read from the control store, the state of the last cycle and `current.json`, never from the warehouse.
 """
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -17,7 +18,7 @@ from control.networks.in_force import networks_in_force, networks_missing
 from control.networks.pins import undefined_reason
 from control.operations import OperationRow
 from control.settings import Settings
-from control.snapshot import ControlSnapshot, read_snapshot
+from control.snapshot import read_snapshot
 from control.store import open_store
 from pipelines.deliver.progress import NetworkProgress, Progress, read_progress
 from pipelines.deliver.worker_state import read_worker_state
@@ -29,21 +30,23 @@ def read_status(settings: Settings) -> dict[str, Any]:
     networks = networks_in_force(settings)
     missing = networks_missing(settings, networks)
     store = open_store(settings)
-    snapshot, unfinished, pinned = None, [], set[int]()
+    tables: Mapping[str, Sequence[Any]] = {}
+    unfinished, pinned = [], set[int]()
     if Warehouse(settings).has_remains():
         check_exists(settings, store)
     if store.is_current():
         with store.read() as session:
-            snapshot = read_snapshot(session)
+            tables = read_snapshot(session).tables
             unfinished = operations.unfinished(session)
             pinned = version_pins.pinned(session)
     progress = read_progress(settings.data_dir)
     publication = Warehouse(settings).published()
-    is_tracked = {w.subject_key for w in snapshot.windows if w.closed_at is None} if snapshot else set()
+    tenants = tables.get("control_tenants", ())
+    is_tracked = {w.subject_key for w in tables.get("control_windows", ()) if w.closed_at is None}
     rows = []
     for name in [*networks, *missing]:
         network = networks.get(name)
-        subjects = [s for s in snapshot.subjects if s.network == name] if snapshot else []
+        subjects = [s for s in tables.get("control_subjects", ()) if s.network == name]
         known = progress.networks.get(name) if progress else None
         # One that was disabled in the last cycle and is not now is known by no cycle yet.
         state = None if known is None or known.status == "Disabled" else known
@@ -69,12 +72,12 @@ def read_status(settings: Settings) -> dict[str, Any]:
             }
         )
     return {
-        "isInitialised": snapshot is not None,
-        "tenants": [t.tenant_name for t in snapshot.tenants] if snapshot else [],
-        "tenantIds": {t.tenant_name: t.tenant_id for t in snapshot.tenants} if snapshot else {},
+        "isInitialised": bool(tables),
+        "tenants": [t.tenant_name for t in tenants],
+        "tenantIds": {t.tenant_name: t.tenant_id for t in tenants},
         "networks": rows,
         "priceSources": _price_sources(progress),
-        "operations": _operations(snapshot, unfinished) if snapshot else [],
+        "operations": _operations(tables, unfinished),
         "lastCycle": progress.finished_at if progress else None,
         "writer": Warehouse(settings).writer(),
         "worker": _worker(settings),
@@ -117,10 +120,10 @@ def _price_sources(progress: Progress | None) -> list[dict[str, Any]]:
     ]
 
 
-def _operations(snapshot: ControlSnapshot, unfinished: list[OperationRow]) -> list[dict[str, Any]]:
+def _operations(tables: Mapping[str, Sequence[Any]], unfinished: list[OperationRow]) -> list[dict[str, Any]]:
     """Return unfinished history requests, attestations and price discoveries, the oldest first."""
-    tenants = {t.tenant_id: t.tenant_name for t in snapshot.tenants}
-    subjects = {s.subject_key: s for s in snapshot.subjects}
+    tenants = {t.tenant_id: t.tenant_name for t in tables.get("control_tenants", ())}
+    subjects = {s.subject_key: s for s in tables.get("control_subjects", ())}
     return [
         {
             "operation": operation.id,

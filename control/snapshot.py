@@ -1,262 +1,222 @@
-"""One consistent picture of the configuration, in plain rows, for the pipeline."""
+"""One consistent copy of the configuration, as rows for the raw tables of the pipeline.
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from datetime import datetime
+`TABLES` has a query for each raw table. Its columns have the names of the raw table's columns; the pipeline takes those
+that it describes, and ignores others. Objects that were removed are left out.
+"""
 
-from sqlalchemy import select
-from sqlalchemy.orm import Session
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from control.models import Ledger, Operation, Subject, Tenant, TrackingWindow
+from sqlalchemy import ColumnElement, Select, func, or_, select
+from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
+
+from control.models import (
+    Base,
+    ControlState,
+    Ledger,
+    ManualPrice,
+    ManualSource,
+    MappingSymbol,
+    Operation,
+    PairSource,
+    PricedItem,
+    PricePair,
+    PriceReview,
+    SourceSwitch,
+    Subject,
+    SupportedPair,
+    Tenant,
+    TrackingWindow,
+)
 from control.operations import OperationKind, Status
-from control.pricing.snapshot import PricingSnapshot, read_pricing, to_rows
-from control.revision import read_revision
+
+_IS_THERE = (Subject.removed_at.is_(None), Ledger.removed_at.is_(None))
+
+# A window that was opened and closed within one second contains no block.
+_HAS_LENGTH = TrackingWindow.closed_at.is_(None) | (TrackingWindow.closed_at > TrackingWindow.opened_at)
+
+_PRICED_AS, _PRICED_IN, _BRIDGE = aliased(PricedItem), aliased(PricedItem), aliased(PricedItem)
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotTenant:
-    """A tenant."""
-
-    tenant_id: str
-    tenant_name: str
-    revision: int = 0
+def _rows(model: type[Base], **others: ColumnElement[Any] | InstrumentedAttribute[Any]) -> Select[Any]:
+    """Select all columns of a table, and others by name."""
+    own = (getattr(model, column.key) for column in model.__table__.columns)
+    return select(*own, *(column.label(name) for name, column in others.items()))
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotLedger:
-    """A ledger of a tenant on a network."""
-
-    ledger_id: str
-    tenant_id: str
-    network: str
-    ledger_name: str
-    display_name: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class SnapshotSubject:
-    """A token or wallet, tracked or not; `address` in stored form."""
-
-    subject_key: int
-    subject_id: str
-    kind: str
-    tenant_id: str
-    ledger_id: str
-    network: str
-    address: str
-    symbol: str | None
-    name: str | None
-    external_id: str | None
-    pair_key: int | None
-    created_at: datetime
+def _requests(
+    kind: OperationKind, owner: InstrumentedAttribute[int | None], **others: ColumnElement[Any]
+) -> Select[Any]:
+    """Select the operations of a kind, finished or not, with their owner and some of their parameters."""
+    is_cancelled = or_(Operation.cancel_requested_at.is_not(None), Operation.status == Status.CANCELLED)
+    labels = (column.label(name) for name, column in (others | {"is_cancelled": is_cancelled}).items())
+    return (
+        select(Operation.operation_key, owner, Operation.status, Operation.created_at, *labels)
+        .where(Operation.kind == kind)
+        .order_by(Operation.operation_key)
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotWindow:
-    """A tracking window [opened_at, closed_at), in whole seconds of UTC."""
-
-    window_key: int
-    subject_key: int
-    opened_at: datetime
-    closed_at: datetime | None
+def _parameter(name: str) -> ColumnElement[Any]:
+    parameter: ColumnElement[Any] = Operation.parameters[name].as_string()
+    return parameter
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotMetadataRequest:
-    """The latest requests to read a token's contract again, and to accept a change."""
-
-    subject_key: int
-    requested_at: datetime
-    accepted_at: datetime | None
+def _of_subject(query: Select[Any], subject_key: InstrumentedAttribute[Any]) -> Select[Any]:
+    """Keep the rows whose token or wallet, and its ledger, are there."""
+    of_subject = query.join(Subject, Subject.subject_key == subject_key)
+    return of_subject.join(Ledger, Ledger.id == Subject.ledger_id).where(*_IS_THERE)
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotHistoryRequest:
-    """A history request, finished or not; bounds as `control.history.parse_bound` reads them.
-
-    `native` is the mode as resolved, or as asked for until then; None leaves it open.
-    """
-
-    operation_key: int
-    subject_key: int
-    from_text: str
-    to_text: str
-    native: str | None
-    status: str
-    is_cancelled: bool
-    created_at: datetime
+def _of_pair(query: Select[Any], pair_key: InstrumentedAttribute[Any]) -> Select[Any]:
+    """Keep the rows whose price pair is there."""
+    return query.join(PricePair, PricePair.pair_key == pair_key).where(PricePair.removed_at.is_(None))
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotAttestationRequest:
-    """An attestation that was asked for, finished or not; the moment as `control.attestations.read_moment` reads it."""
+TABLES: dict[str, Select[Any]] = {
+    "control_revisions": select(ControlState.revision),
+    "control_tenants": _rows(Tenant, tenant_id=Tenant.id, tenant_name=Tenant.name).order_by(Tenant.id),
+    "control_ledgers": _rows(Ledger, ledger_id=Ledger.id, ledger_name=Ledger.name)
+    .where(Ledger.removed_at.is_(None))
+    .order_by(Ledger.id),
+    "control_subjects": _rows(Subject, subject_id=Subject.id, network=Ledger.network)
+    .join(Ledger, Ledger.id == Subject.ledger_id)
+    .where(*_IS_THERE)
+    .order_by(Subject.subject_key),
+    "control_metadata_requests": _rows(
+        Subject, requested_at=Subject.metadata_requested_at, accepted_at=Subject.metadata_accepted_at
+    )
+    .join(Ledger, Ledger.id == Subject.ledger_id)
+    .where(Subject.metadata_requested_at.is_not(None), *_IS_THERE)
+    .order_by(Subject.subject_key),
+    "control_windows": _of_subject(_rows(TrackingWindow), TrackingWindow.subject_key)
+    .where(_HAS_LENGTH)
+    .order_by(TrackingWindow.window_key),
+    "control_history_requests": _of_subject(
+        _requests(
+            OperationKind.HISTORY,
+            Operation.subject_key,
+            from_text=_parameter("from"),
+            to_text=_parameter("to"),
+            native=func.coalesce(Operation.native, _parameter("native")),
+        ),
+        Operation.subject_key,
+    ),
+    "control_attestation_requests": _of_subject(
+        _requests(OperationKind.ATTESTATION, Operation.subject_key, as_of_text=_parameter("asOf")),
+        Operation.subject_key,
+    ),
+    "control_priced_items": _rows(PricedItem).where(PricedItem.removed_at.is_(None)).order_by(PricedItem.item_key),
+    "control_mapping_symbols": _rows(MappingSymbol)
+    .join(PricedItem, PricedItem.item_key == MappingSymbol.item_key)
+    .where(PricedItem.removed_at.is_(None))
+    .order_by(MappingSymbol.item_key, MappingSymbol.source_id),
+    "control_price_pairs": _rows(
+        PricePair,
+        pair_id=PricePair.id,
+        priced_as=_PRICED_AS.symbol,
+        priced_in=_PRICED_IN.symbol,
+        bridge=_BRIDGE.symbol,
+    )
+    .join(_PRICED_AS, _PRICED_AS.item_key == PricePair.priced_as_key)
+    .join(_PRICED_IN, _PRICED_IN.item_key == PricePair.priced_in_key)
+    .outerjoin(_BRIDGE, _BRIDGE.item_key == PricePair.bridge_key)
+    .where(PricePair.removed_at.is_(None))
+    .order_by(PricePair.pair_key),
+    "control_pair_sources": _of_pair(_rows(PairSource), PairSource.pair_key).order_by(
+        PairSource.pair_key, PairSource.position
+    ),
+    "control_supported_pairs": _rows(
+        SupportedPair,
+        supported_pair_id=SupportedPair.id,
+        source_id=ManualSource.id,
+        priced_as=_PRICED_AS.symbol,
+        priced_in=_PRICED_IN.symbol,
+    )
+    .join(ManualSource, ManualSource.source_key == SupportedPair.source_key)
+    .join(_PRICED_AS, _PRICED_AS.item_key == SupportedPair.priced_as_key)
+    .join(_PRICED_IN, _PRICED_IN.item_key == SupportedPair.priced_in_key)
+    .where(SupportedPair.removed_at.is_(None), ManualSource.removed_at.is_(None))
+    .order_by(SupportedPair.supported_pair_key),
+    "control_price_reviews": _of_pair(_rows(PriceReview), PriceReview.pair_key).order_by(
+        PriceReview.pair_key, PriceReview.price_id
+    ),
+    "control_price_discoveries": _of_pair(
+        _requests(
+            OperationKind.PRICE_DISCOVERY,
+            Operation.pair_key,
+            from_text=_parameter("from"),
+            to_text=_parameter("to"),
+            window_size=_parameter("windowSize"),
+            multiplier=_parameter("multiplier"),
+        ),
+        Operation.pair_key,
+    ),
+}
+"""A query for each raw table that is replaced whole."""
 
-    operation_key: int
-    subject_key: int
-    as_of_text: str
-    status: str
-    is_cancelled: bool
-    created_at: datetime
+MANUAL_PRICES = _rows(ManualPrice, price_id=ManualPrice.id).order_by(ManualPrice.manual_price_key)
+"""The query for the raw table that is appended to, since manual prices are many and never change."""
 
 
 @dataclass(frozen=True, slots=True)
 class ControlSnapshot:
-    """The configuration at one revision, without what was removed; each part ordered by its key."""
+    """The configuration of all tenants at one revision.
 
-    revision: int
-    tenants: tuple[SnapshotTenant, ...]
-    ledgers: tuple[SnapshotLedger, ...]
-    subjects: tuple[SnapshotSubject, ...]
-    windows: tuple[SnapshotWindow, ...]
-    history_requests: tuple[SnapshotHistoryRequest, ...]
-    attestation_requests: tuple[SnapshotAttestationRequest, ...] = ()
-    metadata_requests: tuple[SnapshotMetadataRequest, ...] = ()
-    pricing: PricingSnapshot = field(default_factory=PricingSnapshot)
+    Attributes:
+        tables: rows by name of the raw table, ordered by key; the columns of a row are its attributes.
+        manual_sources: rows of `control.models.ManualSource`.
+        source_switches: rows of `control.models.SourceSwitch`.
+    """
+
+    tables: Mapping[str, Sequence[Any]]
+    manual_sources: Sequence[Any] = ()
+    source_switches: Sequence[Any] = ()
+
+    @property
+    def revision(self) -> int:
+        """Number of configuration writes so far."""
+        revision: int = self.tables["control_revisions"][0].revision
+        return revision
 
 
 def read_snapshot(session: Session) -> ControlSnapshot:
-    """Read the configuration of all tenants, in the session's one transaction.
-
-    Windows that were opened and closed within one second are left out: no block can lie in them.
-    """
+    """Read the configuration of all tenants, in the session's one transaction."""
+    manual_sources = _rows(ManualSource).where(ManualSource.removed_at.is_(None)).order_by(ManualSource.source_key)
+    switches = _rows(SourceSwitch).order_by(SourceSwitch.tenant_id, SourceSwitch.source_id)
     return ControlSnapshot(
-        revision=read_revision(session),
-        tenants=to_rows(
-            SnapshotTenant, session.execute(select(Tenant.id, Tenant.name, Tenant.revision).order_by(Tenant.id))
-        ),
-        ledgers=to_rows(
-            SnapshotLedger,
-            session.execute(
-                select(Ledger.id, Ledger.tenant_id, Ledger.network, Ledger.name, Ledger.display_name)
-                .where(Ledger.removed_at.is_(None))
-                .order_by(Ledger.id)
-            ),
-        ),
-        subjects=to_rows(
-            SnapshotSubject,
-            session.execute(
-                select(
-                    Subject.subject_key,
-                    Subject.id,
-                    Subject.kind,
-                    Subject.tenant_id,
-                    Subject.ledger_id,
-                    Ledger.network,
-                    Subject.address,
-                    Subject.symbol,
-                    Subject.name,
-                    Subject.external_id,
-                    Subject.pair_key,
-                    Subject.created_at,
-                )
-                .join(Ledger, Ledger.id == Subject.ledger_id)
-                .where(Subject.removed_at.is_(None), Ledger.removed_at.is_(None))
-                .order_by(Subject.subject_key)
-            ),
-        ),
-        windows=to_rows(
-            SnapshotWindow,
-            session.execute(
-                select(
-                    TrackingWindow.window_key,
-                    TrackingWindow.subject_key,
-                    TrackingWindow.opened_at,
-                    TrackingWindow.closed_at,
-                )
-                .join(Subject, Subject.subject_key == TrackingWindow.subject_key)
-                .join(Ledger, Ledger.id == Subject.ledger_id)
-                .where(
-                    Subject.removed_at.is_(None),
-                    Ledger.removed_at.is_(None),
-                    TrackingWindow.closed_at.is_(None) | (TrackingWindow.closed_at > TrackingWindow.opened_at),
-                )
-                .order_by(TrackingWindow.window_key)
-            ),
-        ),
-        history_requests=_read_history_requests(session),
-        attestation_requests=_read_attestation_requests(session),
-        metadata_requests=to_rows(
-            SnapshotMetadataRequest,
-            session.execute(
-                select(Subject.subject_key, Subject.metadata_requested_at, Subject.metadata_accepted_at)
-                .join(Ledger, Ledger.id == Subject.ledger_id)
-                .where(
-                    Subject.metadata_requested_at.is_not(None),
-                    Subject.removed_at.is_(None),
-                    Ledger.removed_at.is_(None),
-                )
-                .order_by(Subject.subject_key)
-            ),
-        ),
-        pricing=read_pricing(session),
+        {name: session.execute(query).all() for name, query in TABLES.items()},
+        session.execute(manual_sources).all(),
+        session.execute(switches).all(),
     )
 
 
-def _read_operations(session: Session, kind: OperationKind) -> Iterator[tuple[int, Operation]]:
-    found = session.execute(
-        select(Subject.subject_key, Operation)
-        .join(Operation, Operation.subject_key == Subject.subject_key)
-        .join(Ledger, Ledger.id == Subject.ledger_id)
-        .where(Operation.kind == kind, Subject.removed_at.is_(None), Ledger.removed_at.is_(None))
-        .order_by(Operation.operation_key)
-    )
-    return ((subject_key, operation) for subject_key, operation in found)
+def read_manual_prices(session: Session, after_key: int) -> Sequence[Any]:
+    """Return the manual prices of all tenants with keys after this one, as rows for `control_manual_prices`.
 
-
-def _is_cancelled(operation: Operation) -> bool:
-    return operation.cancel_requested_at is not None or operation.status == Status.CANCELLED
-
-
-def _read_attestation_requests(session: Session) -> tuple[SnapshotAttestationRequest, ...]:
-    return tuple(
-        SnapshotAttestationRequest(
-            operation_key=operation.operation_key,
-            subject_key=subject_key,
-            as_of_text=operation.parameters["asOf"],
-            status=operation.status,
-            is_cancelled=_is_cancelled(operation),
-            created_at=operation.created_at,
-        )
-        for subject_key, operation in _read_operations(session, OperationKind.ATTESTATION)
-    )
-
-
-def _read_history_requests(session: Session) -> tuple[SnapshotHistoryRequest, ...]:
-    return tuple(
-        SnapshotHistoryRequest(
-            operation_key=operation.operation_key,
-            subject_key=subject_key,
-            from_text=operation.parameters["from"],
-            to_text=operation.parameters["to"],
-            native=operation.native or operation.parameters["native"],
-            status=operation.status,
-            is_cancelled=_is_cancelled(operation),
-            created_at=operation.created_at,
-        )
-        for subject_key, operation in _read_operations(session, OperationKind.HISTORY)
-    )
+    Keys follow the order of commits, because a writer counts the revision before it stores prices.
+    """
+    return session.execute(MANUAL_PRICES.where(ManualPrice.manual_price_key > after_key)).all()
 
 
 def networks_with_subjects(session: Session) -> set[str]:
-    """Networks on which some tenant has a token or wallet, tracked or not."""
+    """Return the networks on which a tenant has a token or wallet, tracked or not."""
     return set(
         session.scalars(
-            select(Ledger.network)
-            .join(Subject, Subject.ledger_id == Ledger.id)
-            .where(Subject.removed_at.is_(None), Ledger.removed_at.is_(None))
-            .distinct()
+            select(Ledger.network).join(Subject, Subject.ledger_id == Ledger.id).where(*_IS_THERE).distinct()
         )
     )
 
 
 def networks_with_open_windows(session: Session) -> set[str]:
-    """Networks on which some tenant tracks something now."""
+    """Return the networks on which a tenant tracks a token or wallet now."""
     return set(
         session.scalars(
             select(Ledger.network)
             .join(Subject, Subject.ledger_id == Ledger.id)
             .join(TrackingWindow, TrackingWindow.subject_key == Subject.subject_key)
-            .where(Subject.removed_at.is_(None), Ledger.removed_at.is_(None), TrackingWindow.closed_at.is_(None))
+            .where(*_IS_THERE, TrackingWindow.closed_at.is_(None))
             .distinct()
         )
     )

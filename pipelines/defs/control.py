@@ -4,8 +4,7 @@ import dagster as dg
 
 from control.networks.in_force import networks_in_force
 from control.pricing.definitions import price_sources_in_force
-from control.pricing.snapshot import read_manual_prices
-from control.snapshot import read_snapshot
+from control.snapshot import read_manual_prices, read_snapshot
 from control.store import open_store
 from pipelines.defs.keys import SNAPSHOT
 from pipelines.defs.resources import Warehouse

@@ -9,6 +9,8 @@ from typing import Any
 import duckdb
 import polars as pl
 
+from pipelines.tables.table import Table
+
 
 def to_frame(records: Iterable[object], schema: pl.Schema) -> pl.DataFrame:
     """Return one row per record: aware instants (UTC) without their zone, and decimal text as numbers."""
@@ -23,6 +25,18 @@ def _stored(value: Any, type_: pl.DataType) -> Any:
     if isinstance(value, str) and isinstance(type_, pl.Decimal):
         return Decimal(value)
     return value
+
+
+def copied(table: Table, records: Iterable[object]) -> pl.DataFrame:
+    """Return the described columns of records as a frame for the table.
+
+    Raises:
+        LookupError: the records lack a described column.
+    """
+    try:
+        return to_frame(records, table.schema())
+    except AttributeError as error:
+        raise LookupError(f"raw.{table.name} describes a column that the control store lacks: {error}") from error
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """The warehouse's copy of the control store's snapshot and of the network definitions, for one cycle."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import duckdb
@@ -10,12 +10,11 @@ from control.clock import stored_now
 from control.networks.definitions import Network
 from control.networks.pins import undefined_reason
 from control.pricing.definitions import PriceSource
-from control.pricing.snapshot import SnapshotManualPrice
 from control.snapshot import ControlSnapshot
-from pipelines.raw.database import transaction
-from pipelines.raw.frames import registered, to_frame
+from pipelines.raw.database import sql, transaction
+from pipelines.raw.frames import copied, registered
 from pipelines.tables.sources import TABLES
-from pipelines.tenants.price_configuration import replace_pricing
+from pipelines.tenants.price_configuration import APPENDED, price_frames
 
 
 def open_batch(connection: duckdb.DuckDBPyConnection, run_id: str) -> int:
@@ -40,17 +39,7 @@ def batch_of_run(connection: duckdb.DuckDBPyConnection, run_id: str) -> int:
 
 
 def _frames(snapshot: ControlSnapshot, networks: Mapping[str, Network]) -> dict[str, pl.DataFrame]:
-    records: dict[str, Iterable[object]] = {
-        "control_tenants": snapshot.tenants,
-        "control_ledgers": snapshot.ledgers,
-        "control_subjects": snapshot.subjects,
-        "control_windows": snapshot.windows,
-        "control_history_requests": snapshot.history_requests,
-        "control_attestation_requests": snapshot.attestation_requests,
-        "control_metadata_requests": snapshot.metadata_requests,
-    }
     rows: dict[str, list[tuple[Any, ...]]] = {
-        "control_revisions": [(snapshot.revision,)],
         "networks": [
             (
                 n.name,
@@ -61,7 +50,7 @@ def _frames(snapshot: ControlSnapshot, networks: Mapping[str, Network]) -> dict[
         ],
         "common_tokens": [(n.name, t.address, t.symbol, t.decimals) for n in networks.values() for t in n.tokens],
     }
-    return {name: to_frame(values, TABLES[name].schema()) for name, values in records.items()} | {
+    return {name: copied(TABLES[name], records) for name, records in snapshot.tables.items()} | {
         name: pl.DataFrame(values, schema=TABLES[name].schema(), orient="row") for name, values in rows.items()
     }
 
@@ -89,11 +78,11 @@ def replace_control(
     networks: Mapping[str, Network],
     batch_id: int,
     sources: Mapping[str, PriceSource] | None = None,
-    manual_prices: Sequence[SnapshotManualPrice] = (),
+    manual_prices: Sequence[Any] = (),
 ) -> dict[str, int]:
-    """Replace the snapshot and the definitions, and mark in `raw.changes` the subjects that the marts must update.
+    """Replace the snapshot and the definitions, append manual prices, and mark rows that the marts must update.
 
-    These subjects are marked:
+    These subjects are marked in `raw.changes`:
 
     - new subjects
     - subjects with a new or newly closed window
@@ -101,7 +90,13 @@ def replace_control(
     - subjects on a network that is no longer defined.
 
     Removed subjects need no mark: the marts drop them because the snapshot lacks them.
-    `price_configuration.replace_pricing` marks changes of prices.
+
+    These pairs are marked in `raw.price_changes`:
+
+    - new and removed pairs, and pairs with other rules, sources or reviews, from their first price on
+    - pairs with new manual prices, from the earliest of these on.
+
+    A source that was enabled or disabled marks nothing: its stored prices are still used.
 
     Args:
         connection: the open warehouse.
@@ -112,10 +107,11 @@ def replace_control(
         manual_prices: those with keys after `price_configuration.newest_manual_price`.
 
     Returns:
-        Row count by table.
+        Row count by table; for manual prices, of the appended ones.
     """
-    frames = _frames(snapshot, networks)
-    frames = frames | _undefined(connection, {ledger.network for ledger in snapshot.ledgers} - networks.keys(), frames)
+    frames = _frames(snapshot, networks) | price_frames(snapshot, manual_prices, sources or {})
+    used = {ledger.network for ledger in snapshot.tables["control_ledgers"]}
+    frames |= _undefined(connection, used - networks.keys(), frames)
     incoming = {f"incoming_{name}": frame for name, frame in frames.items()}
     with registered(connection, **incoming), transaction(connection):
         connection.execute(
@@ -150,8 +146,9 @@ def replace_control(
             """,
             [batch_id],
         )
+        connection.execute(sql("mark_pricing"), {"batch": batch_id})
         for name in frames:
-            connection.execute(f"delete from raw.{name}")
+            if name != APPENDED:
+                connection.execute(f"delete from raw.{name}")
             connection.execute(f"insert into raw.{name} by name select * from incoming_{name}")
-        priced = replace_pricing(connection, snapshot.tenants, snapshot.pricing, manual_prices, sources or {}, batch_id)
-    return {name: frame.height for name, frame in frames.items()} | priced
+    return {name: frame.height for name, frame in frames.items()}

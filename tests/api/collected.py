@@ -1,7 +1,6 @@
 """Raw rows of the example data before dbt: a node's replies for the story of `tests.api.world`."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from pipelines.raw.database import open_warehouse
 from pipelines.tenants.configuration import open_batch, replace_control
 from pipelines.tenants.versions import advance
 from tests.api.built import insert_raw
+from tests.snapshots import changed, with_tables
 
 _BATCH = 1
 _RANGES = ((100, 200), (251, 400))
@@ -177,11 +177,12 @@ class Collected:
     def write(
         self, warehouse: Path, snapshot: ControlSnapshot, networks: Mapping[str, Network], subjects: Collection[int]
     ) -> None:
-        """Create the warehouse with only these subjects and without prices."""
-        shown = replace(
+        """Make the warehouse, of these subjects alone and without prices."""
+        tables = snapshot.tables
+        shown = with_tables(
             snapshot,
-            subjects=tuple(replace(one, pair_key=None) for one in snapshot.subjects if one.subject_key in subjects),
-            windows=tuple(one for one in snapshot.windows if one.subject_key in subjects),
+            subjects=(changed(row, pair_key=None) for row in tables["control_subjects"] if row.subject_key in subjects),
+            windows=(row for row in tables["control_windows"] if row.subject_key in subjects),
         )
         with open_warehouse(warehouse) as connection:
             assert open_batch(connection, "run") == _BATCH

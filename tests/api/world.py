@@ -431,7 +431,7 @@ def _fill(world: World, warehouse: Path) -> None:
     with world.store.read() as session:
         snapshot = read_snapshot(session)
     for subject_id, key in keys.items():
-        windows = [window.window_key for window in snapshot.windows if window.subject_key == key]
+        windows = [window.window_key for window in snapshot.tables["control_windows"] if window.subject_key == key]
         if subject_id == EXAMPLE_WALLET_ID:
             raw.view(key, windows, "full")
             raw.collected("wallet", _ADDRESSES[subject_id])

@@ -18,7 +18,7 @@ import polars as pl
 
 from control.networks.definitions import Network, load_networks
 from control.settings import load_settings
-from control.snapshot import ControlSnapshot, SnapshotLedger, SnapshotSubject, SnapshotTenant, SnapshotWindow
+from control.snapshot import ControlSnapshot
 from pipelines.chain.headers import insert_blocks
 from pipelines.chain.rows import store_segment
 from pipelines.extract.evm.blocks import read_headers
@@ -33,6 +33,7 @@ from pipelines.rows import Segment
 from pipelines.tables.evm import TOKEN_TRANSFERS
 from pipelines.tenants.configuration import open_batch, replace_control
 from tests.bench.measurement import Clock, peak_bytes
+from tests.snapshots import record, snapshot_of
 
 _NETWORK = "local"
 # Closing the file would do the same after the clock has stopped.
@@ -89,17 +90,13 @@ def _cycle(connection: duckdb.DuckDBPyConnection, client: RpcClient, network: Ne
 
 
 def _tracking(token: str, opened_at: datetime) -> ControlSnapshot:
-    return ControlSnapshot(
-        revision=1,
-        tenants=(SnapshotTenant("ten_bench", "bench"),),
-        ledgers=(SnapshotLedger("led_bench", "ten_bench", _NETWORK, "bench", None),),
-        subjects=(
-            SnapshotSubject(
-                1, "tok_bench", "token", "ten_bench", "led_bench", _NETWORK, token, "BENCH", None, None, None, opened_at
-            ),
-        ),
-        windows=(SnapshotWindow(1, 1, opened_at, None),),
-        history_requests=(),
+    named = {"symbol": "BENCH", "created_at": opened_at}
+    known = (1, "tok_bench", "token", "ten_bench", "led_bench", _NETWORK, token)
+    return snapshot_of(
+        tenants=[record("control_tenants", "ten_bench", "bench")],
+        ledgers=[record("control_ledgers", "led_bench", "ten_bench", _NETWORK, "bench")],
+        subjects=[record("control_subjects", *known, **named)],
+        windows=[record("control_windows", 1, 1, opened_at)],
     )
 
 

@@ -14,13 +14,7 @@ from pathlib import Path
 from control.clock import stored_now
 from control.networks.definitions import load_networks
 from control.settings import load_settings
-from control.snapshot import (
-    ControlSnapshot,
-    SnapshotHistoryRequest,
-    SnapshotLedger,
-    SnapshotSubject,
-    SnapshotTenant,
-)
+from control.snapshot import ControlSnapshot
 from pipelines.chain.segments import NetworkReport
 from pipelines.extract.families import open_node
 from pipelines.history.collecting import collect_history
@@ -28,6 +22,7 @@ from pipelines.network_cycle import collect_network
 from pipelines.raw.database import open_warehouse
 from pipelines.tenants.configuration import open_batch, replace_control
 from tests.bench.measurement import Clock, peak_bytes
+from tests.snapshots import record, snapshot_of
 
 _NETWORK = "local"
 # Closing the file would do the same after the clock has stopped.
@@ -35,19 +30,13 @@ _CLOSING = "checkpoint"
 
 
 def _request(kind: str, address: str, native: str, first: str, last: str, now: datetime) -> ControlSnapshot:
-    return ControlSnapshot(
-        revision=1,
-        tenants=(SnapshotTenant("ten_bench", "bench"),),
-        ledgers=(SnapshotLedger("led_bench", "ten_bench", _NETWORK, "bench", None),),
-        subjects=(
-            SnapshotSubject(
-                1, "subject_bench", kind, "ten_bench", "led_bench", _NETWORK, address, "BENCH", None, None, None, now
-            ),
-        ),
-        windows=(),
-        history_requests=(
-            SnapshotHistoryRequest(1, 1, f"block:{first}", f"block:{last}", native or None, "Pending", False, now),
-        ),
+    subject = (1, "subject_bench", kind, "ten_bench", "led_bench", _NETWORK, address, "BENCH")
+    request = (1, 1, f"block:{first}", f"block:{last}", native or None, "Pending", False, now)
+    return snapshot_of(
+        tenants=[record("control_tenants", "ten_bench", "bench")],
+        ledgers=[record("control_ledgers", "led_bench", "ten_bench", _NETWORK, "bench")],
+        subjects=[record("control_subjects", *subject, created_at=now)],
+        history_requests=[record("control_history_requests", *request)],
     )
 
 

@@ -12,7 +12,6 @@ import duckdb
 
 from control.networks.definitions import load_networks
 from control.settings import load_settings
-from control.snapshot import ControlSnapshot, SnapshotLedger, SnapshotSubject, SnapshotTenant, SnapshotWindow
 from pipelines.attestations.records import Attestation, begin_period, finish_attestation, list_balances
 from pipelines.balances.readings import insert_balance_observations, insert_supply_observations
 from pipelines.chain.contracts import record_creation, store_metadata
@@ -26,6 +25,7 @@ from pipelines.raw.builds import finish_batch, record_transform
 from pipelines.raw.database import open_warehouse, transaction
 from pipelines.rows import RpcUsage, Segment, UsageRecord, WorkClass
 from pipelines.tenants.configuration import open_batch, replace_control
+from tests.snapshots import record, snapshot_of
 
 NETWORK = "local"
 TOKENS = 20
@@ -267,18 +267,15 @@ def _configure(connection: duckdb.DuckDBPyConnection) -> int:
         f"select party, {_address('party')} from (select unnest($parties) as party)", {"parties": parties}
     )
     addresses = dict(found.fetchall())
-    snapshot = ControlSnapshot(
-        revision=1,
-        tenants=(SnapshotTenant("ten_bench", "bench"),),
-        ledgers=(SnapshotLedger("led_bench", "ten_bench", NETWORK, "bench", None),),
-        subjects=tuple(
-            SnapshotSubject(
-                key, name, kind, "ten_bench", "led_bench", NETWORK, addresses[party], symbol, None, None, None, _STARTED
-            )
+    owned = ("ten_bench", "led_bench", NETWORK)
+    snapshot = snapshot_of(
+        tenants=[record("control_tenants", "ten_bench", "bench")],
+        ledgers=[record("control_ledgers", "led_bench", "ten_bench", NETWORK, "bench")],
+        subjects=[
+            record("control_subjects", key, name, kind, *owned, addresses[party], symbol, created_at=_STARTED)
             for key, (kind, name, party, symbol) in enumerate(subjects, 1)
-        ),
-        windows=tuple(SnapshotWindow(key, key, _STARTED, None) for key in range(1, len(subjects) + 1)),
-        history_requests=(),
+        ],
+        windows=[record("control_windows", key, key, _STARTED) for key in range(1, len(subjects) + 1)],
     )
     networks = {
         NETWORK: load_networks(load_settings({}).networks_file, {"LOCAL_RPC_URL": "http://127.0.0.1:1"})[NETWORK]

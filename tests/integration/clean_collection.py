@@ -6,7 +6,6 @@ All rows are also compared with the node.
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -21,6 +20,7 @@ from tests.chain.world import ZERO_ADDRESS
 from tests.integration.dbt_runner import Stores
 from tests.integration.harness import Service
 from tests.integration.oracle import Oracle
+from tests.snapshots import with_tables
 
 Rows = list[tuple[Any, ...]]
 
@@ -122,15 +122,16 @@ def collect_cleanly(service: Service, folder: Path, tenants: Collection[str] | N
     with service.store.read() as session:
         snapshot = read_snapshot(session)
     if tenants is not None:
-        subjects = tuple(row for row in snapshot.subjects if row.tenant_id in tenants)
+        tables = snapshot.tables
+        subjects = [row for row in tables["control_subjects"] if row.tenant_id in tenants]
         keys = {row.subject_key for row in subjects}
-        snapshot = replace(
+        snapshot = with_tables(
             snapshot,
-            tenants=tuple(row for row in snapshot.tenants if row.tenant_id in tenants),
-            ledgers=tuple(row for row in snapshot.ledgers if row.tenant_id in tenants),
+            tenants=(row for row in tables["control_tenants"] if row.tenant_id in tenants),
+            ledgers=(row for row in tables["control_ledgers"] if row.tenant_id in tenants),
             subjects=subjects,
-            windows=tuple(row for row in snapshot.windows if row.subject_key in keys),
-            history_requests=tuple(row for row in snapshot.history_requests if row.subject_key in keys),
+            windows=(row for row in tables["control_windows"] if row.subject_key in keys),
+            history_requests=(row for row in tables["control_history_requests"] if row.subject_key in keys),
         )
     # Use the stored ranges: `now` was another block then, and cancelled requests were shortened.
     asked = service.query("select * from raw.view_ranges where origin = 'History'")
@@ -139,7 +140,7 @@ def collect_cleanly(service: Service, folder: Path, tenants: Collection[str] | N
         batch = open_batch(connection, "clean")
         replace_control(connection, snapshot, service.networks, batch)
         for row in asked:
-            if row[2] in {subject.subject_key for subject in snapshot.subjects}:
+            if row[2] in {subject.subject_key for subject in snapshot.tables["control_subjects"]}:
                 connection.execute("insert into raw.view_ranges values (?, ?, ?, ?, ?, ?, ?)", row)
         # A cycle collects all missing blocks of requests that are done.
         connection.execute(
@@ -171,8 +172,8 @@ def visible_ranges(service: Service, node: AnvilNode) -> dict[int, list[tuple[in
     times = [int(block["timestamp"], 16) for block in blocks]
     with service.store.read() as session:
         snapshot = read_snapshot(session)
-    visible: dict[int, set[int]] = {subject.subject_key: set() for subject in snapshot.subjects}
-    for window in snapshot.windows:
+    visible: dict[int, set[int]] = {subject.subject_key: set() for subject in snapshot.tables["control_subjects"]}
+    for window in snapshot.tables["control_windows"]:
         opened = window.opened_at.timestamp()
         closed = window.closed_at.timestamp() if window.closed_at else float("inf")
         visible[window.subject_key] |= {

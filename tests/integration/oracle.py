@@ -49,10 +49,10 @@ class Oracle:
     def view(self) -> dict[tuple[str, str], set[int]]:
         """The collected blocks of each (kind, address): all that lie in some tenant's window, up to the head."""
         blocks: dict[tuple[str, str], set[int]] = defaultdict(set)
-        for subject in self.snapshot.subjects:
+        for subject in self.snapshot.tables["control_subjects"]:
             if subject.network != self.network:
                 continue
-            for window in self.snapshot.windows:
+            for window in self.snapshot.tables["control_windows"]:
                 if window.subject_key == subject.subject_key:
                     opened = window.opened_at.timestamp()
                     closed = window.closed_at.timestamp() if window.closed_at else float("inf")
@@ -205,8 +205,8 @@ def check_anchors(service: Service, node: AnvilNode, network: str = "local") -> 
     }
     wanted = set()
     moved = list(oracle.all_transfers())
-    for subject in oracle.snapshot.subjects:
-        for window in oracle.snapshot.windows:
+    for subject in oracle.snapshot.tables["control_subjects"]:
+        for window in oracle.snapshot.tables["control_windows"]:
             if window.subject_key != subject.subject_key or subject.network != network:
                 continue
             opened = window.opened_at.timestamp()

@@ -19,8 +19,7 @@ from control.operations import OperationRow
 from control.pricing import discovery, items, pairs
 from control.pricing.definitions import PriceSource, price_sources_in_force
 from control.pricing.pairs import PairRow
-from control.pricing.snapshot import read_manual_prices
-from control.snapshot import read_snapshot
+from control.snapshot import read_manual_prices, read_snapshot
 from pipelines.deliver.operations import cancelled_discoveries, report_discoveries
 from pipelines.prices.asking import opener
 from pipelines.prices.discovery import DiscoveryReport, collect_discoveries

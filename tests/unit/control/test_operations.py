@@ -10,7 +10,7 @@ from control.access import Principal, Role
 from control.errors import Conflict, Denied, Invalid, NotFound
 from control.operations import OperationKind, OperationRow, Status
 from control.pages import After
-from control.snapshot import SnapshotHistoryRequest, read_snapshot
+from control.snapshot import read_snapshot
 from control.subjects import SubjectRow
 from tests.unit.control.conftest import World, on_both, on_postgres
 from tests.unit.control.second_writer import start_waiting
@@ -291,13 +291,14 @@ def test_snapshot_has_requests_of_existing_subjects(world: World, token: Subject
     third = ask(world, wallet)
     tell(world, third, native="balance-only", status=Status.CANCELLED)
     with world.store.read() as session:
-        found = read_snapshot(session).history_requests
+        found = read_snapshot(session).tables["control_history_requests"]
     key = wallet.subject_key
-    assert found == (
-        SnapshotHistoryRequest(first.operation_key, key, "block:1", "block:2", "full", "Pending", False, NOON),
-        SnapshotHistoryRequest(second.operation_key, key, "2026-01-01", "now", None, "Pending", True, NOON),
-        SnapshotHistoryRequest(third.operation_key, key, "creation", "now", "balance-only", "Cancelled", True, NOON),
-    )
+    columns = ("operation_key", "subject_key", "from_text", "to_text", "native", "status", "is_cancelled", "created_at")
+    assert [tuple(getattr(row, name) for name in columns) for row in found] == [
+        (first.operation_key, key, "block:1", "block:2", "full", "Pending", False, NOON),
+        (second.operation_key, key, "2026-01-01", "now", None, "Pending", True, NOON),
+        (third.operation_key, key, "creation", "now", "balance-only", "Cancelled", True, NOON),
+    ]
 
 
 @on_postgres

@@ -5,15 +5,15 @@ from datetime import UTC, datetime, timedelta
 from control import ledgers, subjects, tokens, wallets
 from control.models import Ledger, Subject
 from control.snapshot import (
+    MANUAL_PRICES,
+    TABLES,
     ControlSnapshot,
-    SnapshotLedger,
-    SnapshotSubject,
-    SnapshotTenant,
-    SnapshotWindow,
     networks_with_open_windows,
     networks_with_subjects,
     read_snapshot,
 )
+from pipelines.tables import control, prices
+from pipelines.tables.sources import TABLES as RAW_TABLES
 from tests.unit.control.conftest import World, on_both
 
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
@@ -37,20 +37,35 @@ def test_snapshot_contains_the_configuration(world: World) -> None:
         snapshot = read_snapshot(session)
     tenant_id = world.acme.tenant_id
     common = (tenant_id, ledger.id, "ethereum", USDC.lower())
-    assert snapshot == ControlSnapshot(
-        revision=10,
-        tenants=(SnapshotTenant(tenant_id, "acme", 9), SnapshotTenant(world.other.tenant_id, "other", 1)),
-        ledgers=(SnapshotLedger(ledger.id, tenant_id, "ethereum", "main", "Main"),),
-        subjects=(
-            SnapshotSubject(token.subject_key, token.id, "token", *common, "USDC", "n", "x", None, NOON),
-            SnapshotSubject(wallet.subject_key, wallet.id, "wallet", *common, None, None, None, None, NOON),
-        ),
-        windows=(
-            SnapshotWindow(2, token.subject_key, NOON + timedelta(seconds=1), NOON + timedelta(seconds=2)),
-            SnapshotWindow(3, wallet.subject_key, NOON + timedelta(seconds=3), None),
-        ),
-        history_requests=(),
-    )
+    assert snapshot.revision == 10
+    assert _described(snapshot, "control_tenants") == [(tenant_id, "acme", 9), (world.other.tenant_id, "other", 1)]
+    assert _described(snapshot, "control_ledgers") == [(ledger.id, tenant_id, "ethereum", "main", "Main")]
+    assert _described(snapshot, "control_subjects") == [
+        (token.subject_key, token.id, "token", *common, "USDC", "n", "x", None, NOON),
+        (wallet.subject_key, wallet.id, "wallet", *common, None, None, None, None, NOON),
+    ]
+    assert _described(snapshot, "control_windows") == [
+        (2, token.subject_key, NOON + timedelta(seconds=1), NOON + timedelta(seconds=2)),
+        (3, wallet.subject_key, NOON + timedelta(seconds=3), None),
+    ]
+    assert snapshot.tables["control_history_requests"] == []
+
+
+def _described(snapshot: ControlSnapshot, table: str) -> list[tuple[object, ...]]:
+    """The rows of a table as the pipeline copies them."""
+    columns = RAW_TABLES[table].schema()
+    return [tuple(getattr(row, name) for name in columns) for row in snapshot.tables[table]]
+
+
+def test_queries_have_every_described_column() -> None:
+    queries = TABLES | {"control_manual_prices": MANUAL_PRICES}
+    described = {table.name for source in (control.SOURCE, prices.SOURCE) for table in source.tables}
+    # The sources of a tenant depend on definitions, which are not in the store.
+    assert queries.keys() == {name for name in described if name.startswith("control_")} - {"control_price_sources"}
+    for name, query in queries.items():
+        columns = [column.key for column in query.selected_columns]
+        assert len(columns) == len(set(columns)), name
+        assert set(RAW_TABLES[name].schema()) <= set(columns), name
 
 
 @on_both
@@ -68,9 +83,10 @@ def test_snapshot_omits_removed_objects(world: World) -> None:
         session.get_one(Ledger, ledgers.get(session, world.acme.tenant_id, "removed").id).removed_at = NOON
     with world.store.read() as session:
         snapshot = read_snapshot(session)
-    assert [ledger.ledger_name for ledger in snapshot.ledgers] == ["kept"]
-    assert [subject.name for subject in snapshot.subjects] == ["kept kept"]
-    assert [window.subject_key for window in snapshot.windows] == [snapshot.subjects[0].subject_key]
+    assert [ledger.ledger_name for ledger in snapshot.tables["control_ledgers"]] == ["kept"]
+    (subject,) = snapshot.tables["control_subjects"]
+    assert subject.name == "kept kept"
+    assert [window.subject_key for window in snapshot.tables["control_windows"]] == [subject.subject_key]
 
 
 @on_both

@@ -2,30 +2,21 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from types import SimpleNamespace
 
 import duckdb
 
 from control.pricing.definitions import PriceSource
-from control.pricing.snapshot import (
-    PricingSnapshot,
-    SnapshotManualPrice,
-    SnapshotManualSource,
-    SnapshotPairSource,
-    SnapshotPriceDiscovery,
-    SnapshotPricedItem,
-    SnapshotPricePair,
-    SnapshotSourceSwitch,
-    SnapshotSupportedPair,
-)
-from control.snapshot import SnapshotTenant
-from pipelines.raw.database import create_tables, transaction
-from pipelines.tenants.price_configuration import replace_pricing
+from control.snapshot import ControlSnapshot
+from pipelines.raw.database import create_tables
+from pipelines.tenants.configuration import replace_control
+from tests.snapshots import record, snapshot_of
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
-TENANTS = (SnapshotTenant("ten_a", "acme"), SnapshotTenant("ten_b", "bolt"))
+TENANTS = (record("control_tenants", "ten_a", "acme"), record("control_tenants", "ten_b", "bolt"))
 
 
 def source(name: str, granularities: tuple[str, ...] = ("1m", "1h", "1d"), poll_seconds: int = 1) -> PriceSource:
@@ -63,65 +54,68 @@ def pair(
     max_age_seconds: int | None = 86_400,
     max_jump: str | None = None,
     created_at: datetime = NOON,
-) -> SnapshotPricePair:
-    """Return a pair as in the snapshot."""
-    return SnapshotPricePair(
+) -> SimpleNamespace:
+    """A pair as the snapshot has it."""
+    return record(
+        "control_price_pairs",
         pair_key=key,
         pair_id=f"pair_{key}",
         tenant_id=tenant_id,
-        priced_as_key=1,
         priced_as=priced_as,
-        priced_in_key=2,
         priced_in=priced_in,
         price_type=price_type,
         max_age_seconds=max_age_seconds,
         allow_inverse=allow_inverse,
-        bridge_key=None if bridge is None else 3,
         bridge=bridge,
         max_jump=max_jump,
-        max_deviation=None,
         created_at=created_at,
     )
 
 
 def pricing(
-    *pairs: SnapshotPricePair,
+    *pairs: SimpleNamespace,
     sources: Sequence[str] = ("src_kraken",),
-    switches: Sequence[SnapshotSourceSwitch] = (),
-    discoveries: Sequence[SnapshotPriceDiscovery] = (),
-) -> PricingSnapshot:
-    """Return a configuration with the same sources for all pairs; `src_nav` is the manual source of tenant ten_a."""
+    switches: Sequence[SimpleNamespace] = (),
+    discoveries: Sequence[SimpleNamespace] = (),
+) -> ControlSnapshot:
+    """A set-up in which every pair asks the same sources; `src_nav` is the manual source of tenant ten_a."""
     symbols = ("BTC", "ETH", "EUR", "USD", "FUND")
-    return PricingSnapshot(
-        items=tuple(
-            SnapshotPricedItem(number, tenant, symbol, symbol, "Other")
-            for number, (tenant, symbol) in enumerate(
-                ((tenant, symbol) for tenant in ("ten_a", "ten_b") for symbol in symbols), start=1
-            )
+    owned = ((tenant, symbol) for tenant in ("ten_a", "ten_b") for symbol in symbols)
+    set_up = snapshot_of(
+        tenants=TENANTS,
+        priced_items=(
+            record("control_priced_items", number, tenant, symbol, symbol, "Other")
+            for number, (tenant, symbol) in enumerate(owned, start=1)
         ),
-        manual_sources=(SnapshotManualSource("src_nav", "ten_a", "NAV"),),
-        source_switches=tuple(switches),
-        pairs=pairs,
-        pair_sources=tuple(
-            SnapshotPairSource(each.pair_key, position, source_id)
+        price_pairs=pairs,
+        pair_sources=(
+            record("control_pair_sources", each.pair_key, position, source_id)
             for each in pairs
             for position, source_id in enumerate(sources)
         ),
-        supported_pairs=(SnapshotSupportedPair(7, "spair_7", "src_nav", "ten_a", "FUND", "USD", "NAV"),),
-        discoveries=tuple(discoveries),
+        supported_pairs=(record("control_supported_pairs", 7, "spair_7", "src_nav", "ten_a", "FUND", "USD", "NAV"),),
+        price_discoveries=discoveries,
     )
+    manual = SimpleNamespace(id="src_nav", tenant_id="ten_a", name="NAV")
+    return replace(set_up, manual_sources=(manual,), source_switches=tuple(switches))
 
 
-def manual_price(key: int, price: str, effective_from: datetime, revision: int = 1) -> SnapshotManualPrice:
-    """Return a manual price of FUND/USD."""
-    return SnapshotManualPrice(key, f"price_{key}", 7, price, effective_from, revision, None, NOON)
+def switched_off(tenant_id: str, source_id: str) -> SimpleNamespace:
+    """A source that a tenant disabled."""
+    return SimpleNamespace(tenant_id=tenant_id, source_id=source_id, is_enabled=False)
+
+
+def manual_price(key: int, price: str, effective_from: datetime, revision: int = 1) -> SimpleNamespace:
+    """A price of FUND/USD."""
+    return record("control_manual_prices", key, f"price_{key}", 7, price, effective_from, revision, None, NOON)
 
 
 def discovery(
     key: int, pair_key: int, start: str, end: str, size: str = "hour", multiplier: str = "1", *, cancelled: bool = False
-) -> SnapshotPriceDiscovery:
-    """Return a pending discovery."""
-    return SnapshotPriceDiscovery(key, pair_key, start, end, size, multiplier, "Pending", cancelled, NOON)
+) -> SimpleNamespace:
+    """A discovery that waits."""
+    values = (key, pair_key, start, end, size, multiplier, "Pending", cancelled, NOON)
+    return record("control_price_discoveries", *values)
 
 
 @dataclass
@@ -133,11 +127,10 @@ class Raw:
     known_manual_prices: int = 0
     _sources: dict[str, PriceSource] = field(default_factory=lambda: dict(SOURCES))
 
-    def snapshot(self, set_up: PricingSnapshot, manual_prices: Sequence[SnapshotManualPrice] = ()) -> int:
-        """Begin a cycle with this configuration; return its batch."""
+    def snapshot(self, set_up: ControlSnapshot, manual_prices: Sequence[SimpleNamespace] = ()) -> int:
+        """Begin a cycle with this set-up; return its batch."""
         self.batch += 1
-        with transaction(self.connection):
-            replace_pricing(self.connection, TENANTS, set_up, manual_prices, self._sources, self.batch)
+        replace_control(self.connection, set_up, {}, self.batch, self._sources, manual_prices)
         return self.batch
 
     def changes(self) -> dict[int, datetime | None]:

@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from control.pricing.definitions import PriceSource
-from control.pricing.snapshot import PricingSnapshot, SnapshotSourceSwitch
+from control.snapshot import ControlSnapshot
 from pipelines.extract.errors import MarketUnknown, SourceUnreachable
 from pipelines.extract.prices.protocol import HistoryPage, Market, MarketPrice, PollResult, Problem
 from pipelines.prices import discovery as collecting
@@ -19,7 +19,7 @@ from pipelines.prices.discovery import DiscoveryReport, collect_discoveries
 from pipelines.prices.discovery_store import Missing, discovery_states
 from pipelines.prices.routes import update_routes
 from pipelines.prices.store import replace_markets
-from tests.unit.pipelines.pricing import SOURCES, Raw, discovery, listed, pair, pricing, raw_warehouse
+from tests.unit.pipelines.pricing import SOURCES, Raw, discovery, listed, pair, pricing, raw_warehouse, switched_off
 
 HOUR = timedelta(hours=1)
 DAY = datetime(2026, 4, 1, tzinfo=UTC)
@@ -91,8 +91,8 @@ class World:
         self.opened.append(markets)
         return self.fakes[source.id]
 
-    def begin(self, set_up: PricingSnapshot, *, lists: Sequence[str] = ("src_kraken", "src_gemini")) -> None:
-        """Start a cycle up to its slot for discoveries."""
+    def begin(self, set_up: ControlSnapshot, *, lists: Sequence[str] = ("src_kraken", "src_gemini")) -> None:
+        """A cycle up to its slot for discoveries."""
         self.raw.snapshot(set_up)
         markets = [listed(base, "USD") for base in ("BTC", "ETH", "EUR")]
         for source_id in lists:
@@ -434,14 +434,14 @@ def test_source_without_the_market_is_missing_entirely(world: World) -> None:
     assert "no such spot market" in (state.error or "")
 
 
-def test_disabled_sources_are_not_read(world: World) -> None:
-    switches = [SnapshotSourceSwitch("ten_a", "src_gemini", False)]
+def test_disabled_sources_are_not_asked(world: World) -> None:
+    switches = [switched_off("ten_a", "src_gemini")]
     asked = [discovery(1, 1, text(0), text(3))]
     world.begin(pricing(pair(1), sources=("src_kraken", "src_gemini"), switches=switches, discoveries=asked))
     world.collect()
     assert world.fakes["src_gemini"].asked == []
     assert (world.state().done, world.state().total) == (3, 3)
-    switches += [SnapshotSourceSwitch("ten_a", "src_kraken", False)]
+    switches += [switched_off("ten_a", "src_kraken")]
     again = [discovery(2, 1, text(0), text(3))]
     world.begin(pricing(pair(1), sources=("src_kraken", "src_gemini"), switches=switches, discoveries=again))
     world.collect()

@@ -21,8 +21,14 @@ from pipelines.prices.discovery_store import (
 )
 from pipelines.prices.routes import update_routes
 from pipelines.prices.store import record_failed_list, record_failed_poll, replace_markets, store_poll
-from pipelines.raw.builds import has_prices_to_build, is_behind, record_publication, record_transform, was_read_to_end
-from pipelines.tenants.versions import transform_due
+from pipelines.raw.builds import (
+    has_prices_to_build,
+    is_behind,
+    record_publication,
+    record_transform,
+    was_read_to_end,
+)
+from pipelines.tenants.versions import advance, transform_due
 from tests.unit.pipelines.pricing import SOURCES, Raw, discovery, listed, pair, polled, pricing, raw_warehouse
 
 MINUTE = timedelta(minutes=1)
@@ -44,6 +50,7 @@ def _end_cycle(raw: Raw, folder: Path) -> Progress:
 
 
 def _publish(raw: Raw) -> None:
+    advance(raw.connection, raw.batch, 300)
     record_transform(raw.connection, raw.batch, "fingerprint")
     record_publication(raw.connection, raw.batch, raw.batch)
 

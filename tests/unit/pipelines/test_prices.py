@@ -1,13 +1,11 @@
 """The raw tables of prices: unique storage, time of visibility, and marks of changed pairs."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 
 import pytest
 
-from control.pricing.snapshot import SnapshotPriceReview, SnapshotSourceSwitch
 from pipelines.due import next_due
 from pipelines.prices.routes import update_routes
 from pipelines.prices.store import (
@@ -21,6 +19,7 @@ from pipelines.prices.store import (
     store_poll,
 )
 from pipelines.tenants.price_configuration import newest_manual_price
+from tests.snapshots import changed, record, with_tables
 from tests.unit.pipelines.pricing import (
     NOON,
     SOURCES,
@@ -32,6 +31,7 @@ from tests.unit.pipelines.pricing import (
     polled,
     pricing,
     raw_warehouse,
+    switched_off,
 )
 
 MINUTE = timedelta(minutes=1)
@@ -77,27 +77,27 @@ def test_only_pairs_with_a_changed_configuration_are_marked(raw: Raw) -> None:
     assert raw.changes() == {1: None, 2: None, 3: None}
     raw.snapshot(pricing(first, second, third))
     assert raw.changes() == {}
-    raw.snapshot(pricing(first, replace(second, max_jump="10"), third))
+    raw.snapshot(pricing(first, changed(second, max_jump="10"), third))
     assert raw.changes() == {2: None}
-    raw.snapshot(pricing(first, replace(second, max_jump="10")))
+    raw.snapshot(pricing(first, changed(second, max_jump="10")))
     assert raw.changes() == {3: None}
-    raw.snapshot(pricing(first, replace(second, max_jump="10"), sources=("src_kraken", "src_gemini")))
+    raw.snapshot(pricing(first, changed(second, max_jump="10"), sources=("src_kraken", "src_gemini")))
     assert raw.changes() == {1: None, 2: None}
-    reviewed = pricing(first, replace(second, max_jump="10"), sources=("src_kraken", "src_gemini"))
-    raw.snapshot(replace(reviewed, reviews=(SnapshotPriceReview(2, "price_x", "Accepted"),)))
+    reviewed = pricing(first, changed(second, max_jump="10"), sources=("src_kraken", "src_gemini"))
+    raw.snapshot(with_tables(reviewed, price_reviews=[record("control_price_reviews", 2, "price_x", "Accepted")]))
     assert raw.changes() == {2: None}
-    raw.snapshot(replace(reviewed, reviews=(SnapshotPriceReview(2, "price_x", "Rejected"),)))
+    raw.snapshot(with_tables(reviewed, price_reviews=[record("control_price_reviews", 2, "price_x", "Rejected")]))
     assert raw.changes() == {2: None}
 
 
 def test_switch_of_a_source_affects_polls_but_not_stored_prices(raw: Raw) -> None:
     _begun(raw, pair(1))
     assert polls_due(raw.connection, INTERVALS) == {"src_kraken": [("BTCUSD", "Trade")]}
-    raw.snapshot(pricing(pair(1), switches=(SnapshotSourceSwitch("ten_a", "src_kraken", False),)))
+    raw.snapshot(pricing(pair(1), switches=[switched_off("ten_a", "src_kraken")]))
     assert raw.changes() == {}
     assert polls_due(raw.connection, INTERVALS) == {}
-    # A switch of another tenant has no effect.
-    raw.snapshot(pricing(pair(1), switches=(SnapshotSourceSwitch("ten_b", "src_kraken", False),)))
+    # Another tenant's switch is its own.
+    raw.snapshot(pricing(pair(1), switches=[switched_off("ten_b", "src_kraken")]))
     assert polls_due(raw.connection, INTERVALS) == {"src_kraken": [("BTCUSD", "Trade")]}
 
 
