@@ -3,37 +3,22 @@
 Structs of one resource belong to the package of that resource.
 """
 
-import decimal
-import re
 from datetime import datetime
 from typing import Annotated, Literal
 
-import msgspec
 from msgspec import UNSET, Meta, UnsetType, field
 
+from control.inputs import Address as Address
+from control.inputs import DecimalText
+from control.inputs import Schema as Schema
+from control.inputs import TrackingStatus as TrackingStatus
 from control.pricing.price_types import PriceType
 
-DECIMAL_INPUT = re.compile(r"-?[0-9]+(\.[0-9]+)?([Ee][+-]?[0-9]{1,9})?")
-"""Pattern of decimals in strings of requests."""
-
-_DECIMAL = r"^-?(0|[1-9][0-9]*)(\.[0-9]*[1-9])?$"
-
-
-class ExactNumber(decimal.Decimal):
-    """A decimal in a request: a JSON number or a decimal in a string, never through a float."""
-
-
-Decimal = Annotated[str, Meta(pattern=_DECIMAL, description="Exact decimal, no exponent.", examples=["1.5"])]
+Decimal = DecimalText
 BaseUnits = Annotated[
     str, Meta(pattern="^-?(0|[1-9][0-9]*)$", description="Exact integer in base units.", examples=["1500000"])
 ]
 Instant = Annotated[datetime, Meta(tz=True, description="Instant, UTC.", examples=["2026-01-31T12:00:00Z"])]
-Address = Annotated[
-    str,
-    Meta(
-        description="Address in its family's canonical form.", examples=["0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48"]
-    ),
-]
 OwnName = Annotated[str | None, Meta(description="The tenant's own name for this address; null if there is none.")]
 TransactionHash = Annotated[str, Meta(pattern="^0x[0-9a-f]{64}$", description="Hash of the transaction.")]
 
@@ -53,7 +38,6 @@ ActivityValueStatus = Annotated[
         "known."
     ),
 ]
-TrackingStatus = Literal["enabled", "disabled"]
 ActivityStatus = Literal["Confirmed", "Finalized"]
 Finality = Literal["Confirmed", "Finalized"]
 Reconciliation = Annotated[
@@ -123,15 +107,6 @@ HistoryStatus = Annotated[
     Meta(description="`WaitingForBudget`: not finished; the daily limit of requests to the network's node is used up."),
 ]
 GapReason = Literal["TrackingDisabled", "NotYetCollected", "ProviderFailed", "BeforeTracking", "NeverTracked"]
-
-
-class Schema(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Base of every struct that crosses the wire."""
-
-    @property
-    def has_all_rows(self) -> bool:
-        """True if complete coverage means that no row is missing; False if there may be unknown holders or assets."""
-        return True
 
 
 class Form(Schema, frozen=True, kw_only=True):

@@ -1,6 +1,6 @@
-"""Attestations: a past moment of a token or wallet whose balances are read against the chain.
+"""Attestations: the balances of a token or wallet at a past moment, compared with the chain.
 
-The moment is what is before its exclusive end: of an instant one microsecond after it, of a day the next midnight.
+The moment has an exclusive end: for an instant one microsecond after it, for a day the next midnight.
 Which block that is, only the pipeline can tell.
 """
 
@@ -10,8 +10,9 @@ from datetime import datetime, timedelta
 
 from sqlalchemy.orm import Session
 
-from control import access, audit, operations, quotas, revision, subjects
+from control import access, operations, subjects
 from control.access import Principal, Role
+from control.changes import record_change
 from control.clock import utc_now
 from control.errors import Conflict, Invalid
 from control.instants import FORMS, is_day, read_block, read_instant_or_day, write_day, write_instant
@@ -74,7 +75,7 @@ def request(
     is_fungible: bool | None = None,
     now: datetime | None = None,
 ) -> OperationRow:
-    """Ask for an attestation, or return the newest one of the moment that is not finished or whose record stands.
+    """Request an attestation, or return the moment's newest one if it is unfinished or its record is still valid.
 
     Args:
         session: a write transaction.
@@ -100,17 +101,5 @@ def request(
         return known
     operation = operations.queue(session, principal, *owned, parameters, now=now)
     asked = {"subjectId": subject.id, **parameters}
-    audit.record(
-        session,
-        principal.tenant_id,
-        principal.key_id,
-        "attestation.request",
-        "operation",
-        operation.id,
-        None,
-        asked,
-        now,
-    )
-    revision.bump(session, principal.tenant_id)
-    quotas.admit_object(session, principal.tenant_id)
+    record_change(session, principal, "attestation.request", "operation", operation.id, None, asked, now, is_new=True)
     return operation

@@ -1,6 +1,6 @@
 """Checks of the texts that tenants write, shared by all rules.
 
-Whether a text fits what is stored (duplicates, references) does not go here.
+Checks against stored objects (duplicates, references) do not go here.
 """
 
 import re
@@ -13,6 +13,11 @@ EXTERNAL_ID_LENGTH = 200
 DESCRIPTION_LENGTH = 2000
 FILTER_LENGTH = max(NAME_LENGTH, EXTERNAL_ID_LENGTH)
 """No text that a filter is compared with is longer, except descriptions, which no filter reads."""
+
+LEDGER_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+"""Form of the names of ledgers and networks."""
+ITEM_SYMBOL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._$:+-]{0,63}")
+"""Form of the symbols of priced items."""
 
 # Control characters (with NUL, which Postgres cannot store) and line separators.
 _CONTROL = r"\x00-\x1f\x7f-\x9f\u2028\u2029"

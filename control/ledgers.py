@@ -1,25 +1,45 @@
 """Rules of ledgers: a tenant's names for networks."""
 
-import re
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Annotated
 
 from msgspec import UNSET, UnsetType
 from sqlalchemy import Select, func, or_, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from control import access, audit, fields, ids, quotas, revision
+from control import access, fields, ids
 from control.access import Principal, Role
+from control.changes import lock_one, record_change
 from control.clock import utc_now
 from control.errors import Conflict, Invalid, NotFound
+from control.fields import DESCRIPTION_LENGTH, NAME_LENGTH
+from control.inputs import NETWORK, Schema, described, given, line, text
 from control.models import Ledger, Subject
 from control.networks import pins
 from control.networks.definitions import Network
 from control.pages import After, Page, check_limit, cut_page
 
-NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 _PREFIX = "led_"
+
+
+class LedgerPut(Schema, frozen=True, kw_only=True):
+    """A ledger to create or to change."""
+
+    name: Annotated[str, described("Unique for the tenant.", ["ethereum-main"], **NETWORK)]
+    display_name: Annotated[str | None, line(NAME_LENGTH, "Display name.")] = None
+    description: Annotated[str | None, text(DESCRIPTION_LENGTH, "Free text.")] = None
+
+
+class LedgerPatch(Schema, frozen=True, kw_only=True):
+    """Changes to a ledger.
+
+    A field that is left out stays the same; null deletes its value. Network and name are fixed.
+    """
+
+    display_name: Annotated[str | None, line(NAME_LENGTH, "Display name.")] | UnsetType = UNSET
+    description: Annotated[str | None, text(DESCRIPTION_LENGTH, "Free text.")] | UnsetType = UNSET
 
 
 def put(
@@ -27,17 +47,15 @@ def put(
     principal: Principal,
     networks: Mapping[str, Network],
     network_name: str,
-    name: str,
-    display_name: str | None = None,
-    description: str | None = None,
+    request: LedgerPut,
     now: datetime | None = None,
 ) -> tuple[Ledger, bool]:
     """Create a ledger under a network, or replace display name and description of the one with this name.
 
-    A network that is disabled (no node address) is accepted: what is configured now is collected once it is reachable.
+    A disabled network (without a node address) is accepted; its data is collected once it is reachable.
 
     Returns:
-        The ledger, and whether it was created. Putting what is stored already changes nothing.
+        The ledger, and whether it was created. Stored values change nothing.
 
     Raises:
         Denied: below operator.
@@ -49,13 +67,14 @@ def put(
     network = networks.get(network_name)
     if network is None:
         raise NotFound("network", network_name)
-    if NAME.fullmatch(name) is None:
+    name = request.name
+    if fields.LEDGER_NAME.fullmatch(name) is None:
         raise Invalid(
             "name",
             "malformed",
             "name must be 1 to 63 lower-case letters, digits and hyphens, and begin with a letter or digit",
         )
-    _check_texts(display_name, description)
+    _check_texts(request.display_name, request.description)
     moment = now or utc_now()
     pins.pin(session, network, moment)
     ledger = _lock_by_name(session, principal.tenant_id, name)
@@ -65,8 +84,8 @@ def put(
             tenant_id=principal.tenant_id,
             network=network_name,
             name=name,
-            display_name=display_name,
-            description=description,
+            display_name=request.display_name,
+            description=request.description,
             created_at=moment,
             updated_at=moment,
         )
@@ -80,9 +99,8 @@ def put(
                 raise
             ledger = winner
         else:
-            _record(session, principal, "ledger.create", ledger, None, _audited(ledger), now)
-            revision.bump(session, principal.tenant_id)
-            quotas.admit_object(session, principal.tenant_id)
+            after = _audited(ledger)
+            record_change(session, principal, "ledger.create", "ledger", ledger.id, None, after, now, is_new=True)
             return ledger, True
     if ledger.network != network_name:
         raise Conflict(
@@ -91,7 +109,7 @@ def put(
             ledger.id,
             fields=["name"],
         )
-    _change(session, principal, ledger, display_name, description, now)
+    _change(session, principal, ledger, request.display_name, request.description, now)
     return ledger, False
 
 
@@ -99,12 +117,10 @@ def update(
     session: Session,
     principal: Principal,
     name_or_id: str,
-    *,
-    display_name: str | UnsetType | None = UNSET,
-    description: str | UnsetType | None = UNSET,
+    request: LedgerPatch,
     now: datetime | None = None,
 ) -> Ledger:
-    """Change display name or description of a ledger; what is unset stays, None clears.
+    """Change display name or description of a ledger. Unset fields stay, and None deletes a value.
 
     Raises:
         Denied: below operator.
@@ -113,11 +129,11 @@ def update(
     """
     access.require(principal, Role.OPERATOR)
     ledger = _lock(session, principal.tenant_id, name_or_id)
-    shown = ledger.display_name if display_name is UNSET else display_name
-    described = ledger.description if description is UNSET else description
-    # Only new texts: a stored one may be of a release that allowed other characters.
-    _check_texts(None if display_name is UNSET else display_name, None if description is UNSET else description)
-    _change(session, principal, ledger, shown, described, now)
+    new = given(request)
+    # Check only new texts: a stored text may be from a release that allowed other characters.
+    _check_texts(new.get("display_name"), new.get("description"))
+    texts = {"display_name": ledger.display_name, "description": ledger.description} | new
+    _change(session, principal, ledger, texts["display_name"], texts["description"], now)
     return ledger
 
 
@@ -139,8 +155,7 @@ def remove(session: Session, principal: Principal, name_or_id: str, now: datetim
         )
         raise Conflict("ledger-in-use", f"ledger {ledger.name!r} is used by {users}; remove them first", ledger.id)
     ledger.removed_at = ledger.updated_at = now or utc_now()
-    _record(session, principal, "ledger.remove", ledger, _audited(ledger), None, now)
-    revision.bump(session, principal.tenant_id)
+    record_change(session, principal, "ledger.remove", "ledger", ledger.id, _audited(ledger), None, now)
 
 
 def get(session: Session, tenant_id: str, name_or_id: str) -> Ledger:
@@ -158,9 +173,9 @@ def get(session: Session, tenant_id: str, name_or_id: str) -> Ledger:
 def find(session: Session, tenant_id: str, name_or_id: str, *, is_kept: bool = False) -> Ledger | None:
     """Return a ledger of the tenant by name or by id, or None. A name has no underscore, an id always has one.
 
-    With `is_kept` nobody can remove it until the transaction ends.
+    With `is_kept` it cannot be removed until the transaction ends.
     """
-    if NAME.fullmatch(name_or_id) is None and not ids.is_id(_PREFIX, name_or_id):
+    if fields.LEDGER_NAME.fullmatch(name_or_id) is None and not ids.is_id(_PREFIX, name_or_id):
         return None
     query = _select(tenant_id, name_or_id)
     return session.scalars(query.with_for_update(read=True) if is_kept else query).one_or_none()
@@ -189,15 +204,12 @@ def _select(tenant_id: str, name_or_id: str) -> Select[Ledger]:
 
 def _lock(session: Session, tenant_id: str, name_or_id: str) -> Ledger:
     query = _select(tenant_id, get(session, tenant_id, name_or_id).id)
-    ledger = session.scalars(query.with_for_update().execution_options(populate_existing=True)).one_or_none()
-    if ledger is None:
-        raise NotFound("ledger", name_or_id)
-    return ledger
+    return lock_one(session, query, "ledger", name_or_id)
 
 
 def _check_texts(display_name: str | None, description: str | None) -> None:
-    fields.check_optional_text("displayName", display_name, fields.NAME_LENGTH)
-    fields.check_optional_text("description", description, fields.DESCRIPTION_LENGTH, is_multiline=True)
+    fields.check_optional_text("displayName", display_name, NAME_LENGTH)
+    fields.check_optional_text("description", description, DESCRIPTION_LENGTH, is_multiline=True)
 
 
 def _change(
@@ -212,8 +224,7 @@ def _change(
         return
     before = _audited(ledger)
     ledger.display_name, ledger.description, ledger.updated_at = display_name, description, now or utc_now()
-    _record(session, principal, "ledger.update", ledger, before, _audited(ledger), now)
-    revision.bump(session, principal.tenant_id)
+    record_change(session, principal, "ledger.update", "ledger", ledger.id, before, _audited(ledger), now)
 
 
 def _audited(ledger: Ledger) -> dict[str, str | None]:
@@ -223,18 +234,6 @@ def _audited(ledger: Ledger) -> dict[str, str | None]:
         "displayName": ledger.display_name,
         "description": ledger.description,
     }
-
-
-def _record(
-    session: Session,
-    principal: Principal,
-    action: audit.Action,
-    ledger: Ledger,
-    before: dict[str, str | None] | None,
-    after: dict[str, str | None] | None,
-    now: datetime | None,
-) -> None:
-    audit.record(session, principal.tenant_id, principal.key_id, action, "ledger", ledger.id, before, after, now)
 
 
 def _lock_by_name(session: Session, tenant_id: str, name: str) -> Ledger | None:

@@ -10,23 +10,69 @@ from dataclasses import dataclass
 from dataclasses import fields as dataclass_fields
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType, field
 from sqlalchemy import Select, func, select, update
 from sqlalchemy.orm import Session
 
-from control import access, audit, history, ids, quotas, revision, subjects
+from control import access, audit, history, ids, subjects
 from control.access import Principal, Role
+from control.changes import lock_one, record_change
 from control.clock import utc_now
 from control.errors import Conflict, Invalid, NotFound
-from control.instants import write_instant
+from control.inputs import Schema, described, given
+from control.instants import pattern_of, write_instant
 from control.models import Operation
 from control.networks.definitions import NativeMode
 from control.pages import After, Page, check_limit, cut_page
 from control.subjects import Kind, SubjectRow
 
 _PREFIX = "op_"
+
+
+HISTORY_START = pattern_of("creation", blocks=True)
+"""Pattern (JSON Schema) of the start of a history request."""
+
+NativeModeName = Literal["full", "balance-only"]
+
+
+class HistoryRequest(Schema, frozen=True, kw_only=True):
+    """A past range to collect."""
+
+    from_: Annotated[
+        str,
+        described(
+            "Start, included: an instant, a day (its start), `block:N`, or `creation`, the first block of the contract "
+            "(of a wallet: of the chain).",
+            ["creation"],
+            pattern=HISTORY_START,
+        ),
+    ] = field(name="from")
+    to: Annotated[
+        str,
+        described(
+            "End: an instant or a day, not included; `block:N`, included; or `now`. An end after the newest block is "
+            "replaced by that block.",
+            ["now"],
+            pattern=pattern_of("now", blocks=True),
+        ),
+    ] = "now"
+    native: Annotated[
+        NativeModeName | None,
+        Meta(
+            description="Only for wallets: how native value is collected. `full` reads every block's transactions and "
+            "internal transfers. `balance-only` books each unexplained change of the balance as one activity. If it is "
+            "left out, a long range is collected as `balance-only`, and `note` states the cost of `full`."
+        ),
+    ] = None
+    dry_run: Annotated[
+        bool,
+        Meta(
+            description="Return an estimate of the requests to the node, with status 200. Nothing is stored, not even "
+            "the answer for its `Idempotency-Key`."
+        ),
+    ] = False
 
 
 class OperationKind(StrEnum):
@@ -38,7 +84,7 @@ class OperationKind(StrEnum):
 
 
 class _Rules(NamedTuple):
-    """What differs between kinds: the column of what they belong to, who may cancel, the audit's word for that."""
+    """Differences between kinds: the owner's column, the role that may cancel, and the audit's action for a cancel."""
 
     owner: Literal["subject_key", "pair_key"]
     role: Role
@@ -125,7 +171,7 @@ class OperationRow:
 
     @property
     def is_finished(self) -> bool:
-        """Whether nothing more will happen."""
+        """True after the last change of its status."""
         return self.status in _FINAL
 
 
@@ -133,10 +179,8 @@ def request_history(
     session: Session,
     principal: Principal,
     subject: SubjectRow,
+    request: HistoryRequest,
     *,
-    start: str,
-    end: str,
-    native: str | None,
     is_fungible: bool | None = None,
     now: datetime | None = None,
 ) -> OperationRow:
@@ -146,9 +190,8 @@ def request_history(
         session: a write transaction.
         principal: who asks.
         subject: the subject, from `tokens.get` or `wallets.get`.
-        start: first moment or block, or `creation`; forms as `history.parse_bound`.
-        end: where it ends, or `now`; a block is included.
-        native: mode of a wallet's native value; None leaves it to the pipeline.
+        request: the range, in the forms of `history.parse_bound`, and the mode of a wallet's native value; None leaves
+            the mode to the pipeline.
         is_fungible: False when the contract is known to be no fungible token; None when that is not known.
         now: the moment; None is the clock's.
 
@@ -158,21 +201,21 @@ def request_history(
         Invalid: on 'from', 'to' or 'native'.
         Conflict: the contract is not a fungible token.
     """
-    first, last = check_history(principal, subject, start=start, end=end, native=native, is_fungible=is_fungible)
+    first, last = check_history(principal, subject, request, is_fungible=is_fungible)
     subjects.lock(session, principal.tenant_id, subject)
-    return _store_request(session, principal, subject, first, last, native, now)
+    return _store_request(session, principal, subject, first, last, request.native, now)
 
 
 def check_history(
-    principal: Principal, subject: SubjectRow, *, start: str, end: str, native: str | None, is_fungible: bool | None
+    principal: Principal, subject: SubjectRow, request: HistoryRequest, *, is_fungible: bool | None
 ) -> tuple[history.Bound, history.Bound]:
     """Read the range of a history request as `request_history`, which it would store; errors as there."""
     access.require(principal, Role.ADMIN)
-    first, last = history.parse_range(start, end)
-    if native is not None:
+    first, last = history.parse_range(request.from_, request.to)
+    if request.native is not None:
         if subject.kind is Kind.TOKEN:
             raise Invalid("native", "not-for-tokens", "a token has no native value; leave native out")
-        if native not in set(NativeMode):
+        if request.native not in set(NativeMode):
             raise Invalid("native", "unknown-mode", f"native must be one of {', '.join(NativeMode)}")
     if is_fungible is False:
         raise Conflict("not-fungible", "the contract is not a fungible token, so there are no amounts to collect")
@@ -210,7 +253,7 @@ def request_history_before(
         subject: the subject, kept by the caller: of those who ask at once one stores a request.
         start: first moment or block, or `creation`.
         end: where it ends, in whole seconds.
-        field: what the request calls the start.
+        field: name of the start in the request.
         now: the moment; None is the clock's.
 
     Raises:
@@ -240,11 +283,7 @@ def _store_request(
     parameters = {"from": first.text, "to": last.text, "native": native}
     operation = queue(session, principal, OperationKind.HISTORY, subject.subject_key, parameters, now=now)
     asked = {"subjectId": subject.id, **parameters}
-    audit.record(
-        session, principal.tenant_id, principal.key_id, "history.request", "operation", operation.id, None, asked, now
-    )
-    revision.bump(session, principal.tenant_id)
-    quotas.admit_object(session, principal.tenant_id)
+    record_change(session, principal, "history.request", "operation", operation.id, None, asked, now, is_new=True)
     return operation
 
 
@@ -263,9 +302,9 @@ def queue(
     Args:
         session: a write transaction.
         principal: who asks.
-        kind: what is to be done.
+        kind: kind of the work.
         owner_key: key of the subject or pair that it is about, kept by the caller.
-        parameters: what is asked for, of JSON types, as `control.models.Operation` says.
+        parameters: of JSON types, as `control.models.Operation` describes them.
         note: a sentence for people.
         now: the moment; None is the clock's.
     """
@@ -357,26 +396,15 @@ def cancel(
     query = select(Operation).where(
         Operation.operation_key == operation.operation_key, Operation.tenant_id == principal.tenant_id
     )
-    locked = session.scalars(query.with_for_update().execution_options(populate_existing=True)).one_or_none()
-    if locked is None:
-        raise NotFound("operation", operation.id)
+    locked = lock_one(session, query, "operation", operation.id)
     if locked.finished_at is not None:
         raise Conflict("operation-finished", f"{operation.id} is already {locked.status}; it cannot be cancelled")
     if locked.cancel_requested_at is None:
         moment = now or utc_now()
         locked.cancel_requested_at = locked.reported_at = moment
-        audit.record(
-            session,
-            principal.tenant_id,
-            principal.key_id,
-            rules.cancel,
-            "operation",
-            locked.id,
-            {"status": locked.status, "cancelRequestedAt": None},
-            {"status": locked.status, "cancelRequestedAt": write_instant(moment)},
-            now,
-        )
-        revision.bump(session, principal.tenant_id)
+        times = (None, write_instant(moment))
+        before, after = ({"status": locked.status, "cancelRequestedAt": time} for time in times)
+        record_change(session, principal, rules.cancel, "operation", locked.id, before, after, now)
     return _to_row(locked)
 
 
@@ -386,63 +414,48 @@ def unfinished(session: Session) -> list[OperationRow]:
     return [_to_row(operation) for operation in session.scalars(query)]
 
 
-def report(
-    session: Session,
-    operation_key: int,
-    *,
-    status: Status | UnsetType = UNSET,
-    progress_done: int | UnsetType = UNSET,
-    progress_total: int | UnsetType | None = UNSET,
-    from_block: int | UnsetType | None = UNSET,
-    to_block: int | UnsetType | None = UNSET,
-    native: str | UnsetType | None = UNSET,
-    note: str | UnsetType | None = UNSET,
-    rate: str | UnsetType | None = UNSET,
-    estimated_end: datetime | UnsetType | None = UNSET,
-    error: str | UnsetType | None = UNSET,
-    result: Mapping[str, Any] | UnsetType | None = UNSET,
-    now: datetime | None = None,
-) -> bool:
-    """Store what the pipeline has to say about an operation; what is left out stays as it is.
+class Report(Struct, frozen=True, kw_only=True):
+    """A report of the pipeline on an operation; unset values stay as they are.
 
-    Running sets `started_at` the first time, a final status `finished_at`. No configuration changes by it, so the
-    revision stays.
-
-    Args:
-        session: a write transaction.
-        operation_key: which operation.
-        status: where it stands now.
+    Attributes:
         progress_done: blocks collected so far; windows of a price discovery, counted once per source; balances of an
             attestation.
-        progress_total: as many of the whole range.
+        progress_total: the same number for the whole range.
         from_block: first block of the resolved range.
         to_block: last block of the resolved range, included.
         native: how native value is collected.
         note: a sentence for people.
         rate: blocks per second, decimal text.
-        estimated_end: when it should be finished.
-        error: why it failed or does not get on, a sentence for people.
-        result: what came of it so far, of JSON types, as `control.models.Operation` says.
-        now: the moment; None is the clock's.
+        estimated_end: estimated time of its end.
+        error: the reason of a failure or of missing progress, a sentence for people.
+        result: the result so far, of JSON types, as `control.models.Operation` describes it.
+    """
+
+    status: Status | UnsetType = UNSET
+    progress_done: int | UnsetType = UNSET
+    progress_total: int | UnsetType | None = UNSET
+    from_block: int | UnsetType | None = UNSET
+    to_block: int | UnsetType | None = UNSET
+    native: str | UnsetType | None = UNSET
+    note: str | UnsetType | None = UNSET
+    rate: str | UnsetType | None = UNSET
+    estimated_end: datetime | UnsetType | None = UNSET
+    error: str | UnsetType | None = UNSET
+    result: Mapping[str, Any] | UnsetType | None = UNSET
+
+
+def report(session: Session, operation_key: int, reported: Report, now: datetime | None = None) -> bool:
+    """Store a report of the pipeline on an operation, in a write transaction.
+
+    Running sets `started_at` the first time, a final status `finished_at`. The revision stays, because no configuration
+    changes.
 
     Returns:
         False when the operation was finished before, or does not exist: then nothing is stored.
     """
     moment = now or utc_now()
-    given = {
-        "status": status,
-        "progress_done": progress_done,
-        "progress_total": progress_total,
-        "from_block": from_block,
-        "to_block": to_block,
-        "native": native,
-        "note": note,
-        "rate": rate,
-        "estimated_end": estimated_end,
-        "error": error,
-        "result": result,
-    }
-    changes: dict[str, Any] = {name: value for name, value in given.items() if value is not UNSET}
+    changes = given(reported)
+    status = reported.status
     if status is Status.RUNNING:
         changes["started_at"] = func.coalesce(Operation.started_at, moment)
     elif status in _FINAL:

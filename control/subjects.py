@@ -1,24 +1,27 @@
-"""What tokens and wallets have in common: identity on a ledger, lists, tracking windows, change and removal.
+"""Rules that tokens and wallets share: identity on a ledger, lists, tracking windows, change and removal.
 
-What only one of them has is in `control.tokens` and `control.wallets`, which callers use.
+`control.tokens` and `control.wallets`, which callers use, have the rules of one kind.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from msgspec import UNSET, UnsetType
 from sqlalchemy import ColumnElement, Row, Select, and_, exists, func, or_, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
-from control import access, audit, fields, ids, ledgers, quotas, revision
+from control import access, audit, fields, ids, ledgers
 from control.access import Principal, Role
 from control.cancellation import cancel_unfinished
+from control.changes import lock_one, record_change
 from control.clock import utc_now, whole_second
 from control.errors import Conflict, Invalid, NotFound, shortened
+from control.inputs import ADDRESS, LEDGER, Address, Schema, described, given, line
 from control.models import Ledger, NetworkInUse, PricedItem, PricePair, Subject, TrackingWindow
 from control.networks.addresses import InvalidAddress
 from control.networks.families import FAMILIES, codec_for
@@ -49,6 +52,46 @@ _ACTIONS = {
     Kind.TOKEN: _Actions("token.create", "token.update", "token.tracking", "token.remove"),
     Kind.WALLET: _Actions("wallet.create", "wallet.update", "wallet.tracking", "wallet.remove"),
 }
+
+
+class TokenCreate(Schema, frozen=True, kw_only=True):
+    """A token to add; tracking starts disabled."""
+
+    ledger: Annotated[str, described("Name or id of the ledger.", ["ethereum-main"], **LEDGER)]
+    symbol: Annotated[str, line(fields.SYMBOL_LENGTH, "Symbol of the token.", ["USDC"])]
+    ledger_id: Annotated[Address, described("Address of the token's contract, in upper or lower case.", **ADDRESS)]
+    external_id: Annotated[str | None, line(fields.EXTERNAL_ID_LENGTH, "Your own identifier.")] = None
+    name: Annotated[str | None, line(fields.NAME_LENGTH, "Display name.")] = None
+
+
+class TokenPatch(Schema, frozen=True, kw_only=True):
+    """Changes to a token.
+
+    A field that is left out stays the same; null deletes its value. Ledger and address are fixed.
+    """
+
+    symbol: Annotated[str, line(fields.SYMBOL_LENGTH, "Symbol of the token.", ["USDC"])] | UnsetType = UNSET
+    external_id: Annotated[str | None, line(fields.EXTERNAL_ID_LENGTH, "Your own identifier.")] | UnsetType = UNSET
+    name: Annotated[str | None, line(fields.NAME_LENGTH, "Display name.")] | UnsetType = UNSET
+
+
+class WalletCreate(Schema, frozen=True, kw_only=True):
+    """A wallet to add; tracking starts disabled."""
+
+    ledger: Annotated[str, described("Name or id of the ledger.", ["ethereum-main"], **LEDGER)]
+    ledger_id: Annotated[Address, described("Address of the wallet, in upper or lower case.", **ADDRESS)]
+    external_id: Annotated[str | None, line(fields.EXTERNAL_ID_LENGTH, "Your own identifier.")] = None
+    name: Annotated[str | None, line(fields.NAME_LENGTH, "Display name.")] = None
+
+
+class WalletPatch(Schema, frozen=True, kw_only=True):
+    """Changes to a wallet.
+
+    A field that is left out stays the same; null deletes its value. Ledger and address are fixed.
+    """
+
+    external_id: Annotated[str | None, line(fields.EXTERNAL_ID_LENGTH, "Your own identifier.")] | UnsetType = UNSET
+    name: Annotated[str | None, line(fields.NAME_LENGTH, "Display name.")] | UnsetType = UNSET
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,13 +161,8 @@ def create(
     session: Session,
     principal: Principal,
     kind: Kind,
-    *,
-    ledger: str,
-    ledger_id: str,
-    symbol: str | None,
-    external_id: str | None,
-    name: str | None,
-    now: datetime | None,
+    request: TokenCreate | WalletCreate,
+    now: datetime | None = None,
 ) -> SubjectRow:
     """Store a subject, not tracked.
 
@@ -132,33 +170,28 @@ def create(
         session: a write transaction.
         principal: who asks.
         kind: token or wallet.
-        ledger: name or id of one of the tenant's ledgers.
-        ledger_id: the address, in any form that the network's family accepts.
-        symbol: a token's symbol, already checked; None for a wallet.
-        external_id: the tenant's own identifier, need not be unique.
-        name: the tenant's own name for it.
+        request: the subject; its address may have any form that the network's family accepts.
         now: time of creation; None is the clock's.
 
     Raises:
         Denied: below operator.
-        Invalid: on 'ledger', 'ledgerId', 'externalId' or 'name'.
+        Invalid: on 'ledger', 'ledgerId', 'symbol', 'externalId' or 'name'.
         Conflict: the ledger has a subject of this kind and address; names its id.
     """
     access.require(principal, Role.OPERATOR)
-    found = ledgers.find(session, principal.tenant_id, ledger, is_kept=True)
+    names = _check_names(given(request))
+    found = ledgers.find(session, principal.tenant_id, request.ledger, is_kept=True)
     if found is None:
         raise Invalid(
             "ledger",
             "unknown-ledger",
-            f"there is no ledger {shortened(ledger)!r}; create it, or use the name or id of an existing one",
+            f"there is no ledger {shortened(request.ledger)!r}; create it, or use the name or id of an existing one",
         )
     family = session.get_one(NetworkInUse, found.network).family
     try:
-        address = codec_for(family).parse(ledger_id)
+        address = codec_for(family).parse(request.ledger_id)
     except InvalidAddress as error:
         raise Invalid("ledgerId", "invalid-address", str(error)) from error
-    fields.check_optional_text("externalId", external_id, fields.EXTERNAL_ID_LENGTH)
-    fields.check_optional_text("name", name, fields.NAME_LENGTH)
     moment = now or utc_now()
     subject = Subject(
         id=ids.new_id(_PREFIXES[kind]),
@@ -166,10 +199,8 @@ def create(
         tenant_id=principal.tenant_id,
         ledger_id=found.id,
         address=address,
-        symbol=symbol,
-        name=name,
-        external_id=external_id,
-        search_text=_search_text(symbol, name, external_id, address),
+        search_text=_search_text(names.get("symbol"), names["name"], names["external_id"], address),
+        **names,
         created_at=moment,
         updated_at=moment,
     )
@@ -195,9 +226,7 @@ def create(
             fields=["ledgerId"],
         ) from error
     row = get(session, principal.tenant_id, kind, subject.id)
-    _record(session, principal, _ACTIONS[kind].create, None, row, now)
-    revision.bump(session, principal.tenant_id)
-    quotas.admit_object(session, principal.tenant_id)
+    record_change(session, principal, _ACTIONS[kind].create, kind.value, row.id, None, _audited(row), now, is_new=True)
     return row
 
 
@@ -266,8 +295,9 @@ def set_tracking(
 ) -> SubjectRow:
     """Open or close the tracking window of a subject; asking for the state it is in changes nothing.
 
-    Times are cut to the second. Windows neither overlap nor run backwards, whatever the clock does: one opens no
-    earlier than the last closed, and closes no earlier than it opened. One opened and closed within a second is empty.
+    Times are cut to the second. Windows neither overlap nor run backwards, even if the clock does: a window opens no
+    earlier than the last one closed, and closes no earlier than it opened. One opened and closed within a second is
+    empty.
 
     Args:
         session: a write transaction.
@@ -308,10 +338,7 @@ def set_tracking(
         locked.updated_at = max(moment, locked.updated_at)
         action = _ACTIONS[subject.kind].tracking
         before, after = ({"trackingStatus": "enabled" if state else "disabled"} for state in (is_open, enabled))
-        audit.record(
-            session, principal.tenant_id, principal.key_id, action, subject.kind.value, subject.id, before, after, now
-        )
-        revision.bump(session, principal.tenant_id)
+        record_change(session, principal, action, subject.kind.value, subject.id, before, after, now)
     return get(session, principal.tenant_id, subject.kind, subject.id)
 
 
@@ -319,45 +346,36 @@ def update(
     session: Session,
     principal: Principal,
     subject: SubjectRow,
-    *,
-    symbol: str | UnsetType,
-    name: str | UnsetType | None,
-    external_id: str | UnsetType | None,
-    now: datetime | None,
+    request: TokenPatch | WalletPatch,
+    now: datetime | None = None,
 ) -> SubjectRow:
-    """Change what a tenant calls a subject; what is unset stays, and writing what is stored changes nothing.
+    """Change the names of a subject. Unset fields stay, and stored values change nothing.
 
     Args:
         session: a write transaction.
         principal: who asks.
         subject: the subject, from `get`.
-        symbol: a token's symbol, already checked; unset for a wallet.
-        name: the tenant's own name for it, None for none.
-        external_id: the tenant's own identifier, None for none.
+        request: the new names; None deletes one.
         now: the moment; None is the clock's.
 
     Raises:
         Denied: below operator.
         NotFound: removed meanwhile, or another tenant's.
-        Invalid: on 'externalId' or 'name'.
+        Invalid: on 'symbol', 'externalId' or 'name'.
     """
     access.require(principal, Role.OPERATOR)
     locked = lock(session, principal.tenant_id, subject)
     before = get(session, principal.tenant_id, subject.kind, subject.id)
-    if symbol is not UNSET:
-        locked.symbol = symbol
-    if name is not UNSET:
-        locked.name = fields.check_optional_text("name", name, fields.NAME_LENGTH)
-    if external_id is not UNSET:
-        locked.external_id = fields.check_optional_text("externalId", external_id, fields.EXTERNAL_ID_LENGTH)
+    for column, text in _check_names(given(request)).items():
+        setattr(locked, column, text)
     if (locked.symbol, locked.name, locked.external_id) == (before.symbol, before.name, before.external_id):
         return before
     locked.search_text = _search_text(locked.symbol, locked.name, locked.external_id, locked.address)
     locked.updated_at = max(now or utc_now(), locked.updated_at)
     session.flush()
     after = get(session, principal.tenant_id, subject.kind, subject.id)
-    _record(session, principal, _ACTIONS[subject.kind].update, before, after, now)
-    revision.bump(session, principal.tenant_id)
+    action, states = _ACTIONS[subject.kind].update, (_audited(before), _audited(after))
+    record_change(session, principal, action, subject.kind.value, subject.id, *states, now)
     return after
 
 
@@ -383,29 +401,22 @@ def remove(session: Session, principal: Principal, subject: SubjectRow, now: dat
         open_window.closed_at = max(whole_second(moment), open_window.opened_at)
     cancel_unfinished(session, "subject_key", locked.subject_key, moment)
     locked.removed_at = locked.updated_at = max(moment, locked.updated_at)
-    _record(session, principal, _ACTIONS[subject.kind].remove, before, None, now)
-    revision.bump(session, principal.tenant_id)
+    action = _ACTIONS[subject.kind].remove
+    record_change(session, principal, action, subject.kind.value, subject.id, _audited(before), None, now)
 
 
 def lock(session: Session, tenant_id: str, subject: SubjectRow) -> Subject:
-    """Return the stored subject for change, which nobody else can do until the transaction ends.
+    """Return the stored subject for change; other writers of it wait until the transaction ends.
 
     Raises:
         NotFound: removed meanwhile, or another tenant's.
     """
-    locked = session.scalars(
-        select(Subject)
-        .where(
-            Subject.subject_key == subject.subject_key,
-            Subject.tenant_id == tenant_id,
-            Subject.removed_at.is_(None),
-        )
-        .with_for_update()
-        .execution_options(populate_existing=True)
-    ).one_or_none()
-    if locked is None:
-        raise NotFound(subject.kind, subject.id)
-    return locked
+    is_there = (
+        Subject.subject_key == subject.subject_key,
+        Subject.tenant_id == tenant_id,
+        Subject.removed_at.is_(None),
+    )
+    return lock_one(session, select(Subject).where(*is_there), subject.kind, subject.id)
 
 
 def windows(session: Session, subject_key: int) -> list[Window]:
@@ -458,29 +469,22 @@ def _select_subjects() -> Select[Any]:
     )
 
 
-def _record(
-    session: Session,
-    principal: Principal,
-    action: audit.Action,
-    before: SubjectRow | None,
-    after: SubjectRow | None,
-    now: datetime | None,
-) -> None:
-    """Record a write of a whole subject; one of the two states is there."""
-    subject = after or before
-    if subject is None:
-        raise ValueError("a write without a subject")
-    audit.record(
-        session,
-        principal.tenant_id,
-        principal.key_id,
-        action,
-        subject.kind.value,
-        subject.id,
-        None if before is None else _audited(before),
-        None if after is None else _audited(after),
-        now,
-    )
+def _check_names(values: Mapping[str, Any]) -> dict[str, str | None]:
+    """Return the names that a request sets, by column.
+
+    Raises:
+        Invalid: on 'symbol', 'externalId' or 'name'.
+    """
+    names: dict[str, str | None] = {}
+    if "symbol" in values:
+        names["symbol"] = fields.check_text("symbol", values["symbol"], fields.SYMBOL_LENGTH)
+    for column, field, most in (
+        ("external_id", "externalId", fields.EXTERNAL_ID_LENGTH),
+        ("name", "name", fields.NAME_LENGTH),
+    ):
+        if column in values:
+            names[column] = fields.check_optional_text(field, values[column], most)
+    return names
 
 
 def _audited(subject: SubjectRow) -> dict[str, str | None]:

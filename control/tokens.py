@@ -2,44 +2,19 @@
 
 from datetime import datetime
 
-from msgspec import UNSET, UnsetType
 from sqlalchemy.orm import Session
 
-from control import access, audit, fields, revision, subjects
+from control import access, subjects
 from control.access import Principal, Role
+from control.changes import record_change
 from control.clock import utc_now
 from control.pages import After, Page
-from control.subjects import Kind, SubjectFilters, SubjectRow
+from control.subjects import Kind, SubjectFilters, SubjectRow, TokenCreate, TokenPatch
 
 
-def create(
-    session: Session,
-    principal: Principal,
-    *,
-    ledger: str,
-    symbol: str,
-    ledger_id: str,
-    external_id: str | None = None,
-    name: str | None = None,
-    now: datetime | None = None,
-) -> SubjectRow:
-    """Store a token, not tracked; arguments and errors as `subjects.create`.
-
-    Raises:
-        Invalid: on 'symbol' too.
-    """
-    fields.check_text("symbol", symbol, fields.SYMBOL_LENGTH)
-    return subjects.create(
-        session,
-        principal,
-        Kind.TOKEN,
-        ledger=ledger,
-        ledger_id=ledger_id,
-        symbol=symbol,
-        external_id=external_id,
-        name=name,
-        now=now,
-    )
+def create(session: Session, principal: Principal, request: TokenCreate, now: datetime | None = None) -> SubjectRow:
+    """Store a token, not tracked; arguments and errors as `subjects.create`."""
+    return subjects.create(session, principal, Kind.TOKEN, request, now)
 
 
 def get(session: Session, tenant_id: str, token_id: str) -> SubjectRow:
@@ -64,23 +39,10 @@ def list_page(
 
 
 def update(
-    session: Session,
-    principal: Principal,
-    token: SubjectRow,
-    *,
-    symbol: str | UnsetType = UNSET,
-    name: str | UnsetType | None = UNSET,
-    external_id: str | UnsetType | None = UNSET,
-    now: datetime | None = None,
+    session: Session, principal: Principal, token: SubjectRow, request: TokenPatch, now: datetime | None = None
 ) -> SubjectRow:
-    """Change symbol, name or external id of a token; arguments and errors as `subjects.update`.
-
-    Raises:
-        Invalid: on 'symbol' too.
-    """
-    if symbol is not UNSET:
-        fields.check_text("symbol", symbol, fields.SYMBOL_LENGTH)
-    return subjects.update(session, principal, token, symbol=symbol, name=name, external_id=external_id, now=now)
+    """Change symbol, name or external id of a token; arguments and errors as `subjects.update`."""
+    return subjects.update(session, principal, token, request, now)
 
 
 def request_metadata(
@@ -105,16 +67,6 @@ def request_metadata(
     locked.metadata_requested_at = moment
     if accept:
         locked.metadata_accepted_at = moment
-    audit.record(
-        session,
-        principal.tenant_id,
-        principal.key_id,
-        "token.metadata",
-        token.kind.value,
-        token.id,
-        None,
-        {"requestedAt": moment.isoformat(), "accept": accept},
-        now,
-    )
-    revision.bump(session, principal.tenant_id)
+    asked = {"requestedAt": moment.isoformat(), "accept": accept}
+    record_change(session, principal, "token.metadata", token.kind.value, token.id, None, asked, now)
     return moment

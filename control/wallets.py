@@ -2,38 +2,18 @@
 
 from datetime import datetime
 
-from msgspec import UNSET, UnsetType
 from sqlalchemy.orm import Session
 
 from control import subjects
 from control.access import Principal
 from control.errors import Invalid
 from control.pages import After, Page
-from control.subjects import Kind, SubjectFilters, SubjectRow
+from control.subjects import Kind, SubjectFilters, SubjectRow, WalletCreate, WalletPatch
 
 
-def create(
-    session: Session,
-    principal: Principal,
-    *,
-    ledger: str,
-    ledger_id: str,
-    external_id: str | None = None,
-    name: str | None = None,
-    now: datetime | None = None,
-) -> SubjectRow:
+def create(session: Session, principal: Principal, request: WalletCreate, now: datetime | None = None) -> SubjectRow:
     """Store a wallet, not tracked; arguments and errors as `subjects.create`."""
-    return subjects.create(
-        session,
-        principal,
-        Kind.WALLET,
-        ledger=ledger,
-        ledger_id=ledger_id,
-        symbol=None,
-        external_id=external_id,
-        name=name,
-        now=now,
-    )
+    return subjects.create(session, principal, Kind.WALLET, request, now)
 
 
 def get(session: Session, tenant_id: str, wallet_id: str) -> SubjectRow:
@@ -64,13 +44,7 @@ def list_page(
 
 
 def update(
-    session: Session,
-    principal: Principal,
-    wallet: SubjectRow,
-    *,
-    name: str | UnsetType | None = UNSET,
-    external_id: str | UnsetType | None = UNSET,
-    now: datetime | None = None,
+    session: Session, principal: Principal, wallet: SubjectRow, request: WalletPatch, now: datetime | None = None
 ) -> SubjectRow:
     """Change name or external id of a wallet; arguments and errors as `subjects.update`."""
-    return subjects.update(session, principal, wallet, symbol=UNSET, name=name, external_id=external_id, now=now)
+    return subjects.update(session, principal, wallet, request, now)

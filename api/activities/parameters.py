@@ -7,11 +7,11 @@ from litestar.params import QueryParameter
 
 from api.activities.schemas import Direction, TokenActivityType, WalletActivityType
 from api.errors import invalid_parameter, malformed_parameters
-from api.http.inputs import (
+from api.schema import ActivityStatus, FieldError
+from control.inputs import (
     ADDRESS,
     ASSET_OR_TOKEN,
 )
-from api.schema import ActivityStatus, FieldError
 
 _AMOUNT = re.compile(r"([0-9]{1,100})(?:\.([0-9]{1,100}))?")
 

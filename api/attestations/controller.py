@@ -19,7 +19,6 @@ from api.attestations.schemas import (
 )
 from api.examples import EXAMPLE_TOKEN_ATTESTATION_ID, EXAMPLE_WALLET_ATTESTATION_ID
 from api.http.calls import Call, Tabular, Written
-from api.http.inputs import OPERATION_ID
 from api.http.lists import read_list
 from api.http.parameters import Cursor, Injected, Limit
 from api.http.route_specs import Example, RouteSpec
@@ -30,6 +29,7 @@ from api.subjects.finding import Subjects
 from api.tokens.reading import is_fungible
 from control import attestations
 from control.access import Role
+from control.inputs import OPERATION_ID
 from control.operations import OperationKind
 from control.subjects import Kind, SubjectRow
 

@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from api.http.inputs import described
 from api.schema import BaseUnits, DataVersion, Decimal, HistoryStatus, Instant, Page, Schema
+from control.inputs import described
 from control.instants import NAMED_DAYS, pattern_of
 
 AttestationStatus = Annotated[

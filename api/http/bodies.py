@@ -27,8 +27,9 @@ from litestar.handlers import BaseRouteHandler
 
 from api.errors import ApiError, invalid_body, listed_errors
 from api.http import media_types
-from api.schema import DECIMAL_INPUT, ExactNumber, FieldError, Schema
+from api.schema import FieldError
 from control.errors import shortened
+from control.inputs import DECIMAL_INPUT, ExactNumber, Schema
 
 Body = TypeVar("Body", bound=Schema)
 Result = TypeVar("Result")

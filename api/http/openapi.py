@@ -18,12 +18,12 @@ from litestar.types import Empty
 from litestar.typing import FieldDefinition
 
 from api.http import media_types
-from api.http.inputs import whole
 from api.http.openapi_links import add_links
 from api.http.parameters import CONTEXT, ContextChoice, Declared
 from api.http.route_specs import OPERATION, RouteSpec
-from api.schema import AsOf, Coverage, ExactNumber, Problem
+from api.schema import AsOf, Coverage, Problem
 from control.idempotency import KEY
+from control.inputs import ExactNumber, whole
 
 _EXAMPLES: dict[str, dict[str, dict[str, Any]]] = msgspec.json.decode(
     (Path(__file__).parent / "examples.json").read_bytes()

@@ -16,9 +16,9 @@ from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 from litestar import Request
 
 from api.errors import ApiError
-from api.http.inputs import CURSOR
 from api.http.parameters import dated_items
 from api.schema import FieldError
+from control.inputs import CURSOR
 
 _DIGEST_BYTES = 16
 _PASSED_OVER = frozenset({"cursor", "limit"})  # may change from page to page

@@ -17,15 +17,15 @@ from litestar.params import PathParameter, QueryParameter, SkipValidation
 
 from api.errors import invalid_parameter, listed_errors, malformed_parameters
 from api.http import media_types
-from api.http.inputs import (
+from api.schema import FieldError, Interval
+from control.errors import shortened
+from control.inputs import (
     CURSOR,
     INSTANT_OR_DAY,
     MOMENT,
     MOMENT_OR_TODAY,
     Keywords,
 )
-from api.schema import FieldError, Interval
-from control.errors import shortened
 from control.instants import FORMS, is_day, read_block, read_instant_or_day, write_day
 
 Provided = TypeVar("Provided")

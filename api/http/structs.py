@@ -1,8 +1,11 @@
-"""Structs of requests and cursors: prepare them before threads use them."""
+"""Structs of requests, answers and cursors: prepared before threads use them, and filled from rows."""
 
 from collections.abc import Iterator
+from typing import Any, TypeVar
 
 import msgspec
+
+Answer = TypeVar("Answer", bound=msgspec.Struct)
 
 
 def make_structs_ready() -> None:
@@ -12,6 +15,12 @@ def make_structs_ready() -> None:
     """
     for struct in own_structs():
         msgspec.json.Decoder(struct)
+
+
+def filled(answer: type[Answer], row: object, **others: Any) -> Answer:
+    """Return an answer with a row's attributes of the same names; `others` has fields that differ."""
+    names = [name for name in answer.__struct_fields__ if name not in others]
+    return answer(**{name: getattr(row, name) for name in names}, **others)
 
 
 def own_structs(base: type[msgspec.Struct] = msgspec.Struct) -> Iterator[type[msgspec.Struct]]:

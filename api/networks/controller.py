@@ -9,24 +9,16 @@ from api.http.lists import STORED, read_list, stored
 from api.http.parameters import Cursor, From, Injected, IntervalChoice, Limit, To, read_range
 from api.http.route_specs import Example, RouteSpec
 from api.http.routes import delete, get, patch, put
+from api.http.structs import filled
 from api.networks.parameters import LedgerName, NetworkName
 from api.networks.rows import NetworkRow
-from api.networks.schemas import (
-    Capabilities,
-    Ledger,
-    LedgerPatch,
-    LedgerPut,
-    Ledgers,
-    LedgerStatistics,
-    Network,
-    Networks,
-    StoredLedger,
-)
+from api.networks.schemas import Capabilities, Ledger, Ledgers, LedgerStatistics, Network, Networks, StoredLedger
 from api.networks.statistics import read_members, read_statistics
 from api.schema import DataVersion, Page
 from api.subjects.warnings import network_warnings
 from control import ledgers
 from control.access import Role
+from control.ledgers import LedgerPatch, LedgerPut
 from control.models import Ledger as LedgerModel
 from control.networks.definitions import Network as NetworkDefinition
 from control.networks.families import codec_for
@@ -89,9 +81,7 @@ class NetworkController(Controller):
                 call.principal,
                 call.services.networks,
                 name,
-                payload.name,
-                payload.display_name,
-                payload.description,
+                payload,
             )
             warnings = network_warnings(session, call.services.networks, name)
         return written(201 if is_created else 200, StoredLedger(**asdict(_to_ledger(ledger)), warnings=warnings))
@@ -134,13 +124,7 @@ class NetworkController(Controller):
         Changes display name and description. A field that is left out stays the same; null deletes its value.
         """
         with call.store.write() as session:
-            ledger = ledgers.update(
-                session,
-                call.principal,
-                name,
-                display_name=payload.display_name,
-                description=payload.description,
-            )
+            ledger = ledgers.update(session, call.principal, name, payload)
         return _to_ledger(ledger)
 
     @delete(
@@ -217,12 +201,4 @@ def _to_undefined(row: NetworkRow) -> Network:
 
 
 def _to_ledger(ledger: LedgerModel) -> Ledger:
-    return Ledger(
-        id=ledger.id,
-        name=ledger.name,
-        network=ledger.network,
-        display_name=ledger.display_name,
-        description=ledger.description,
-        created_at=ledger.created_at,
-        updated_at=ledger.updated_at,
-    )
+    return filled(Ledger, ledger)

@@ -6,11 +6,13 @@ from api.examples import (
     EXAMPLE_LEDGER,
     EXAMPLE_NETWORK,
 )
-from api.http.inputs import (
+from api.http.parameters import (
+    in_path,
+)
+from control.inputs import (
     LEDGER,
     NETWORK,
 )
-from api.http.parameters import in_path
 
 NetworkName = Annotated[str, in_path("name", "Name of the network.", EXAMPLE_NETWORK, NETWORK)]
 

@@ -2,12 +2,9 @@
 
 from typing import Annotated, Literal
 
-from msgspec import UNSET, Meta, UnsetType, field
+from msgspec import Meta, field
 
-from api.http.inputs import described, line, text, whole
 from api.schema import DataVersion, Instant, Interval, IntervalFrom, IntervalStart, IntervalTo, Page, Schema, Warnings
-from control.fields import DESCRIPTION_LENGTH, NAME_LENGTH
-from control.ledgers import NAME
 from control.networks.families import FAMILIES
 
 ProbedStatus = Literal[
@@ -70,24 +67,6 @@ class Networks(Schema, frozen=True, kw_only=True):
     data: list[Network]
     page: Page
     as_of: DataVersion
-
-
-class LedgerPut(Schema, frozen=True, kw_only=True):
-    """A ledger to create or to change."""
-
-    name: Annotated[str, described("Unique for the tenant.", ["ethereum-main"], pattern=whole(NAME))]
-    display_name: Annotated[str | None, line(NAME_LENGTH, "Display name.")] = None
-    description: Annotated[str | None, text(DESCRIPTION_LENGTH, "Free text.")] = None
-
-
-class LedgerPatch(Schema, frozen=True, kw_only=True):
-    """Changes to a ledger.
-
-    A field that is left out stays the same; null deletes its value. Network and name are fixed.
-    """
-
-    display_name: Annotated[str | None, line(NAME_LENGTH, "Display name.")] | UnsetType = UNSET
-    description: Annotated[str | None, text(DESCRIPTION_LENGTH, "Free text.")] | UnsetType = UNSET
 
 
 class Ledger(Schema, frozen=True, kw_only=True):

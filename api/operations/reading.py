@@ -2,9 +2,9 @@
 
 from typing import cast
 
-from api.operations.schemas import HistoryOperation, NativeMode, Progress
+from api.operations.schemas import HistoryOperation, Progress
 from api.schema import HistoryStatus
-from control.operations import OperationRow
+from control.operations import NativeModeName, OperationRow
 
 
 def to_history_operation(operation: OperationRow) -> HistoryOperation:
@@ -20,7 +20,7 @@ def to_history_operation(operation: OperationRow) -> HistoryOperation:
         to=operation.to_text,
         from_block=operation.from_block,
         to_block=operation.to_block,
-        native=cast("NativeMode | None", operation.native or operation.parameters["native"]),
+        native=cast("NativeModeName | None", operation.native or operation.parameters["native"]),
         note=operation.note,
         error=operation.error,
         created_at=operation.created_at,

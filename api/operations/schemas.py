@@ -4,52 +4,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
-from api.http.inputs import described
 from api.schema import Decimal, HistoryStatus, Instant, Page, Schema
-from control.instants import pattern_of
-
-HISTORY_START = pattern_of("creation", blocks=True)
-"""Pattern (JSON Schema) of the start of a history request."""
-
-NativeMode = Literal["full", "balance-only"]
-
-
-class HistoryRequest(Schema, frozen=True, kw_only=True):
-    """A past range to collect."""
-
-    from_: Annotated[
-        str,
-        described(
-            "Start, included: an instant, a day (its start), `block:N`, or `creation`, the first block of the contract "
-            "(of a wallet: of the chain).",
-            ["creation"],
-            pattern=HISTORY_START,
-        ),
-    ] = field(name="from")
-    to: Annotated[
-        str,
-        described(
-            "End: an instant or a day, not included; `block:N`, included; or `now`. An end after the newest block is "
-            "replaced by that block.",
-            ["now"],
-            pattern=pattern_of("now", blocks=True),
-        ),
-    ] = "now"
-    native: Annotated[
-        NativeMode | None,
-        Meta(
-            description="Only for wallets: how native value is collected. `full` reads every block's transactions and "
-            "internal transfers. `balance-only` books each unexplained change of the balance as one activity. If it is "
-            "left out, a long range is collected as `balance-only`, and `note` states the cost of `full`."
-        ),
-    ] = None
-    dry_run: Annotated[
-        bool,
-        Meta(
-            description="Return an estimate of the requests to the node, with status 200. Nothing is stored, not even "
-            "the answer for its `Idempotency-Key`."
-        ),
-    ] = False
+from control.operations import NativeModeName
 
 
 class SecondReadings(Schema, frozen=True, kw_only=True):
@@ -81,7 +37,7 @@ class HistoryEstimate(Schema, frozen=True, kw_only=True):
     from_block: Annotated[int | None, Meta(description="First block; estimated if the start is an instant.")]
     to_block: Annotated[int | None, Meta(description="Last block, included; estimated if the end is an instant.")]
     blocks: Annotated[int | None, Meta(description="Number of blocks of the range that are not collected for you yet.")]
-    native: Annotated[NativeMode | None, Meta(description="How a wallet's native value would be collected.")]
+    native: Annotated[NativeModeName | None, Meta(description="How a wallet's native value would be collected.")]
     requests: Annotated[
         int | None, Meta(description="Number of JSON-RPC requests; each call of a batch counts as one.")
     ]
@@ -132,7 +88,7 @@ class HistoryOperation(Schema, frozen=True, kw_only=True):
     from_block: Annotated[int | None, Meta(description="First block of the range; null until it is known.")]
     to_block: Annotated[int | None, Meta(description="Last block of the range, included; null until it is known.")]
     native: Annotated[
-        NativeMode | None, Meta(description="Null for tokens. For a wallet: null until the mode is decided.")
+        NativeModeName | None, Meta(description="Null for tokens. For a wallet: null until the mode is decided.")
     ]
     note: Annotated[str | None, Meta(description="A remark, such as the cost of `full` native value.")]
     error: Annotated[str | None, Meta(description="The reason of the failure, or the reason why there is no progress.")]

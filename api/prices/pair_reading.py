@@ -6,6 +6,7 @@ from datetime import datetime
 from sqlalchemy.orm import Session
 
 from api.engine.serving import Snapshot
+from api.http.structs import filled
 from api.prices.reading import latest_prices
 from api.prices.rows import MarketListRow, MarketRow
 from api.prices.schemas import pairs as price_pairs
@@ -45,22 +46,12 @@ def to_pairs(
 
 
 def _to_pair(pair: PairRow, routes: Sequence[SourceRoute], latest: LatestPrice | None) -> price_pairs.Pair:
-    return price_pairs.Pair(
-        id=pair.id,
-        priced_as=pair.priced_as,
-        priced_in=pair.priced_in,
-        price_type=pair.price_type,
-        price_sources=list(pair.price_sources),
-        max_age=pair.max_age,
-        allow_inverse=pair.allow_inverse,
-        bridge=pair.bridge,
-        max_jump=pair.max_jump,
-        max_deviation=pair.max_deviation,
+    return filled(
+        price_pairs.Pair,
+        pair,
         mapping_status=worst_status(routes).value,
         mappings=[_to_mapping(route) for route in routes],
         latest_price=latest,
-        created_at=pair.created_at,
-        updated_at=pair.updated_at,
     )
 
 

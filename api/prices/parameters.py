@@ -8,12 +8,14 @@ from api.examples import (
     EXAMPLE_MARKET_PAIR_ID,
     EXAMPLE_SOURCE_ID,
 )
-from api.http.inputs import (
+from api.http.parameters import (
+    in_path,
+)
+from api.schema import Interval
+from control.inputs import (
     PAIR_ID,
     SOURCE_ID,
 )
-from api.http.parameters import in_path
-from api.schema import Interval
 
 SourceId = Annotated[str, in_path("id", "Id of the price source, `src_...`.", EXAMPLE_SOURCE_ID, SOURCE_ID)]
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from api.engine.rows import as_utc
 from api.engine.serving import Snapshot
+from api.http.structs import filled
 from api.prices.rows import ListedSymbolRow, SourcePollRow
 from api.prices.schemas import items as priced_items
 from api.prices.schemas import sources as price_sources
@@ -22,17 +23,14 @@ def read_polls(snapshot: Snapshot, tenant_id: str) -> dict[str, price_sources.Po
 
 def to_price_source(source: SourceRow, polls: Mapping[str, price_sources.PollStatus]) -> price_sources.PriceSource:
     """Convert a source to the struct of answers; `polls` is the result of `read_polls`."""
-    return price_sources.PriceSource(
-        id=source.id,
-        name=source.name,
-        kind=source.kind.value,
+    return filled(
+        price_sources.PriceSource,
+        source,
         enabled=source.is_enabled,
-        price_types=[kind.value for kind in source.price_types],
-        history_types=[kind.value for kind in source.history_types],
+        price_types=list(source.price_types),
+        history_types=list(source.history_types),
         granularities=list(source.granularities),
         status=polls.get(source.id) if source.kind is SourceKind.PRECONFIGURED else None,
-        created_at=source.created_at,
-        updated_at=source.updated_at,
     )
 
 
@@ -65,12 +63,4 @@ def to_priced_item(
         else priced_items.MappingSymbol(price_source=source_id, symbol=symbol, mapping_status=statuses[source_id])
         for source_id, symbol in item.mappings.items()
     ]
-    return priced_items.PricedItem(
-        id=item.id,
-        symbol=item.symbol,
-        name=item.name,
-        class_=item.item_class.value,
-        mappings=mappings,
-        created_at=item.created_at,
-        updated_at=item.updated_at,
-    )
+    return filled(priced_items.PricedItem, item, class_=item.item_class.value, mappings=mappings)

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from litestar.params import QueryParameter
 
-from api.http.inputs import FILTER
+from control.inputs import FILTER
 
 RowLimit = Annotated[int, QueryParameter(ge=1, le=200, description="Largest number of rows in a page.")]
 RowOffset = Annotated[int, QueryParameter(ge=0, le=2**62, description="Number of rows to skip.")]

@@ -6,7 +6,6 @@ from litestar import Controller
 from litestar.params import QueryParameter
 
 from api.http.calls import Call, Tabular
-from api.http.inputs import FILTER
 from api.http.lists import STORED, read_list, stored
 from api.http.parameters import Cursor, From, Injected, Limit, To, read_range
 from api.http.route_specs import Example, RouteSpec
@@ -15,6 +14,7 @@ from api.service.schemas.audit import AuditEvent, AuditEvents
 from control import audit
 from control.access import Role
 from control.audit import Action, AuditFilters, ObjectKind
+from control.inputs import FILTER
 from control.models import AuditEvent as AuditEventModel
 
 ActionFilter = Annotated[Action | None, QueryParameter(description="Kind of change.")]

@@ -8,14 +8,16 @@ from api.examples import (
     EXAMPLE_TOKEN_ID,
     EXAMPLE_WALLET_ID,
 )
-from api.http.inputs import (
+from api.http.parameters import (
+    in_path,
+)
+from api.schema import TrackingStatus
+from control.inputs import (
     ADDRESS,
     FILTER,
     TOKEN_ID,
     WALLET_ID,
 )
-from api.http.parameters import in_path
-from api.schema import TrackingStatus
 
 LedgerFilter = Annotated[str | None, QueryParameter(description="Name or id of a ledger.", schema_extra=FILTER)]
 

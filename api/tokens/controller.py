@@ -67,7 +67,6 @@ from api.tokens.schemas import (
     MetadataCheck,
     MetadataChecked,
     StoredToken,
-    TokenCreate,
     Tokens,
     TokenSummary,
 )
@@ -76,7 +75,7 @@ from api.values.parameters import Explain
 from api.values.reading import CURRENCY, token_prices
 from control import tokens
 from control.access import Role
-from control.subjects import Kind, SubjectFilters, SubjectRow
+from control.subjects import Kind, SubjectFilters, SubjectRow, TokenCreate
 
 
 class TokenController(Controller):
@@ -111,15 +110,7 @@ class TokenController(Controller):
         """
 
         def work(session: Session) -> StoredToken:
-            token = tokens.create(
-                session,
-                call.principal,
-                ledger=payload.ledger,
-                symbol=payload.symbol,
-                ledger_id=payload.ledger_id,
-                external_id=payload.external_id,
-                name=payload.name,
-            )
+            token = tokens.create(session, call.principal, payload)
             warnings = network_warnings(session, call.services.networks, token.network)
             return StoredToken(**asdict(to_token_summary(token, {}, set())), warnings=warnings)
 

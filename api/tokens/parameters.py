@@ -4,10 +4,10 @@ from typing import Annotated, Literal
 
 from litestar.params import QueryParameter
 
-from api.http.inputs import (
+from api.tokens.schemas import HolderChangeKind, HolderChangeOrder
+from control.inputs import (
     FILTER,
 )
-from api.tokens.schemas import HolderChangeKind, HolderChangeOrder
 
 SymbolFilter = Annotated[str | None, QueryParameter(description="Symbol, compared exactly.", schema_extra=FILTER)]
 

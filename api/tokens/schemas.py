@@ -1,11 +1,10 @@
 """Structs of tokens and their cap tables."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType, field
 
-from api.http.inputs import ADDRESS, LEDGER, Keywords, described, line
-from api.operations.schemas import HISTORY_START, TrackingEstimate, TrackingHistory
+from api.operations.schemas import TrackingEstimate, TrackingHistory
 from api.schema import (
     Address,
     AsOf,
@@ -29,7 +28,6 @@ from api.schema import (
 )
 from api.subjects.schemas import Behaviour, ContractStatus, SupplyStatus
 from api.values.schemas import CapitalizationStatus, ChangeStatus, Explanation, TotalStatus
-from control.fields import EXTERNAL_ID_LENGTH, NAME_LENGTH, SYMBOL_LENGTH
 from figures import cap_table
 
 UnattributedStatus = Annotated[
@@ -75,57 +73,6 @@ QuantityStatus = Annotated[
         "of that moment does not show the wallet as a holder. `UnknownAfter`: the same for the later moment."
     ),
 ]
-
-
-class TokenCreate(Schema, frozen=True, kw_only=True):
-    """A token to add; tracking starts disabled."""
-
-    ledger: Annotated[str, described("Name or id of the ledger.", ["ethereum-main"], **LEDGER)]
-    symbol: Annotated[str, line(SYMBOL_LENGTH, "Symbol of the token.", ["USDC"])]
-    ledger_id: Annotated[Address, described("Address of the token's contract, in upper or lower case.", **ADDRESS)]
-    external_id: Annotated[str | None, line(EXTERNAL_ID_LENGTH, "Your own identifier.")] = None
-    name: Annotated[str | None, line(NAME_LENGTH, "Display name.")] = None
-
-
-class TokenPatch(Schema, frozen=True, kw_only=True):
-    """Changes to a token.
-
-    A field that is left out stays the same; null deletes its value. Ledger and address are fixed.
-    """
-
-    symbol: Annotated[str, line(SYMBOL_LENGTH, "Symbol of the token.", ["USDC"])] | UnsetType = UNSET
-    external_id: Annotated[str | None, line(EXTERNAL_ID_LENGTH, "Your own identifier.")] | UnsetType = UNSET
-    name: Annotated[str | None, line(NAME_LENGTH, "Display name.")] | UnsetType = UNSET
-
-
-class TrackingPut(Schema, frozen=True, kw_only=True):
-    """Tracking on or off, and optionally the start of earlier history to collect."""
-
-    rules: ClassVar[Keywords] = {
-        "anyOf": [
-            {"properties": {"history": {"type": "null"}, "dryRun": {"const": False}}},
-            {
-                "properties": {"history": {"type": "string"}, "trackingStatus": {"const": "enabled"}},
-                "required": ["history"],
-            },
-        ]
-    }
-
-    tracking_status: TrackingStatus
-    history: Annotated[
-        str | None,
-        described(
-            "Only with `enabled`: requests the history from this moment to the start of the open window. "
-            "The moment is an instant, a day (its start), `block:N`, or `creation`. If an existing request already "
-            "includes this history, the answer has that request instead of a new one.",
-            ["creation"],
-            pattern=HISTORY_START,
-        ),
-    ] = None
-    dry_run: Annotated[
-        bool,
-        Meta(description="Only with `history`: returns an estimate of the requests to the node, and changes nothing."),
-    ] = False
 
 
 class TokenTracking(Schema, frozen=True, kw_only=True):

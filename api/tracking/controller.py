@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
 from litestar import Controller
 
 from api.engine.serving import Snapshot
@@ -19,14 +18,14 @@ from api.subjects.finding import Subjects
 from api.subjects.moments import View, read_view
 from api.subjects.windows import to_tracking_status, to_windows
 from api.tokens.reading import is_fungible, to_token
-from api.tokens.schemas import Token, TokenPatch, TokenTracking, TrackingPut
+from api.tokens.schemas import Token, TokenTracking
 from api.values.reading import CURRENCY
 from api.wallets.reading import to_wallet
-from api.wallets.schemas import Wallet, WalletPatch, WalletTracking
+from api.wallets.schemas import Wallet, WalletTracking
 from control import subjects, tokens, wallets
 from control.access import Role
-from control.subjects import Kind, SubjectRow
-from control.tracking import set_tracking
+from control.subjects import Kind, SubjectRow, TokenPatch, WalletPatch
+from control.tracking import TrackingPut, set_tracking
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +96,7 @@ def subject_controller(of: Subjects) -> type[Controller]:
             """
             with call.snapshot() as snapshot:
                 with call.store.write() as session:
-                    changed = forms.update(session, call.principal, subject, **msgspec.structs.asdict(payload))
+                    changed = forms.update(session, call.principal, subject, payload)
                     windows = subjects.windows(session, changed.subject_key)
                     links = call.services.links_in_force(session, call.tenant_id)
                 return forms.to_detail(snapshot, read_view(snapshot, changed, windows, links))
@@ -142,9 +141,7 @@ def subject_controller(of: Subjects) -> type[Controller]:
                     session,
                     call.principal,
                     subject,
-                    enabled=payload.tracking_status == "enabled",
-                    history=payload.history,
-                    is_dry_run=payload.dry_run,
+                    payload,
                     is_fungible=fungible,
                 )
             requested, estimate = to_tracking_history(call, tracking)

@@ -8,19 +8,19 @@ from sqlalchemy.orm import Session
 
 from api.examples import EXAMPLE_TOKEN_OPERATION_ID, EXAMPLE_WALLET_OPERATION_ID
 from api.http.calls import Call, Tabular, Written
-from api.http.inputs import OPERATION_ID
 from api.http.parameters import Cursor, Injected, Limit
 from api.http.route_specs import Example, RouteSpec
 from api.http.routes import delete, get, post
 from api.operations.estimates import read_estimate
 from api.operations.reading import to_history_operation
-from api.operations.schemas import HistoryEstimate, HistoryOperation, HistoryOperations, HistoryRequest
+from api.operations.schemas import HistoryEstimate, HistoryOperation, HistoryOperations
 from api.operations.waiting import Owned, cancel_operation, list_operations, read_operation
 from api.subjects.finding import Subjects
 from api.tokens.reading import is_fungible
 from control import operations
 from control.access import Role
-from control.operations import OperationKind
+from control.inputs import OPERATION_ID
+from control.operations import HistoryRequest, OperationKind
 from control.subjects import Kind, SubjectRow
 
 _REQUESTED = {
@@ -73,9 +73,7 @@ def history_controller(of: Subjects) -> type[Controller]:
                 first, last = operations.check_history(
                     call.principal,
                     subject,
-                    start=payload.from_,
-                    end=payload.to,
-                    native=payload.native,
+                    payload,
                     is_fungible=fungible,
                 )
                 return read_estimate(call, subject, first, last, payload.native)
@@ -86,9 +84,7 @@ def history_controller(of: Subjects) -> type[Controller]:
                         session,
                         call.principal,
                         subject,
-                        start=payload.from_,
-                        end=payload.to,
-                        native=payload.native,
+                        payload,
                         is_fungible=fungible,
                     )
                 )

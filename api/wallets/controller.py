@@ -42,21 +42,13 @@ from api.values.reading import CURRENCY
 from api.wallets import balances
 from api.wallets.parameters import WalletSort
 from api.wallets.reading import to_wallet_summary
-from api.wallets.schemas import (
-    BalanceHistoryRow,
-    Balances,
-    Position,
-    StoredWallet,
-    WalletCreate,
-    Wallets,
-    WalletSummary,
-)
+from api.wallets.schemas import BalanceHistoryRow, Balances, Position, StoredWallet, Wallets, WalletSummary
 from api.wallets.totals import read_totals
 from control import tokens, wallets
 from control.access import Role
 from control.errors import NotFound
 from control.networks.definitions import NATIVE
-from control.subjects import SubjectFilters, SubjectRow
+from control.subjects import SubjectFilters, SubjectRow, WalletCreate
 
 
 class WalletController(Controller):
@@ -89,14 +81,7 @@ class WalletController(Controller):
         """
 
         def work(session: Session) -> StoredWallet:
-            wallet = wallets.create(
-                session,
-                call.principal,
-                ledger=payload.ledger,
-                ledger_id=payload.ledger_id,
-                external_id=payload.external_id,
-                name=payload.name,
-            )
+            wallet = wallets.create(session, call.principal, payload)
             warnings = network_warnings(session, call.services.networks, wallet.network)
             return StoredWallet(**asdict(to_wallet_summary(wallet)), warnings=warnings)
 

@@ -7,7 +7,6 @@ from msgspec import UNSET, Meta, UnsetType, field
 from api.activities.schemas import (
     AssetMetadataStatus,
 )
-from api.http.inputs import ADDRESS, LEDGER, described, line
 from api.operations.schemas import TrackingEstimate, TrackingHistory
 from api.schema import (
     Address,
@@ -35,26 +34,6 @@ from api.schema import (
     Window,
 )
 from api.values.schemas import ChangeOmitted, Explanation, TotalStatus, WalletChange, WalletChangeStatus
-from control.fields import EXTERNAL_ID_LENGTH, NAME_LENGTH
-
-
-class WalletCreate(Schema, frozen=True, kw_only=True):
-    """A wallet to add; tracking starts disabled."""
-
-    ledger: Annotated[str, described("Name or id of the ledger.", ["ethereum-main"], **LEDGER)]
-    ledger_id: Annotated[Address, described("Address of the wallet, in upper or lower case.", **ADDRESS)]
-    external_id: Annotated[str | None, line(EXTERNAL_ID_LENGTH, "Your own identifier.")] = None
-    name: Annotated[str | None, line(NAME_LENGTH, "Display name.")] = None
-
-
-class WalletPatch(Schema, frozen=True, kw_only=True):
-    """Changes to a wallet.
-
-    A field that is left out stays the same; null deletes its value. Ledger and address are fixed.
-    """
-
-    external_id: Annotated[str | None, line(EXTERNAL_ID_LENGTH, "Your own identifier.")] | UnsetType = UNSET
-    name: Annotated[str | None, line(NAME_LENGTH, "Display name.")] | UnsetType = UNSET
 
 
 class WalletTracking(Schema, frozen=True, kw_only=True):

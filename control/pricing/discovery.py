@@ -8,15 +8,18 @@ from collections.abc import Iterator, Mapping
 from datetime import MAXYEAR, UTC, datetime, timedelta
 from decimal import Decimal, localcontext
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
+from msgspec import UNSET, Meta, UnsetType, field
 from sqlalchemy.orm import Session
 
-from control import access, audit, operations, quotas, revision
+from control import access, operations
 from control.access import Principal, Role
+from control.changes import record_change
 from control.clock import utc_now, whole_second
 from control.errors import Invalid
-from control.instants import read_instant_or_day, write_instant
+from control.inputs import ExactNumber, Schema, described, positive
+from control.instants import pattern_of, read_instant_or_day, write_instant
 from control.operations import OperationKind, OperationRow
 from control.pricing import pairs, sources
 from control.pricing.decimals import positive_decimal
@@ -41,6 +44,49 @@ class WindowSize(StrEnum):
     YEAR = "year"
 
 
+WindowSizeName = Literal["minute", "hour", "day", "week", "month", "quarter", "year"]
+
+
+class PriceDiscoveryRequest(Schema, frozen=True, kw_only=True):
+    """Past prices to collect, window by window."""
+
+    from_: Annotated[
+        str,
+        described(
+            "Start of the first window: an instant, or a day (its start), UTC, 1970 or later.",
+            ["2026-01-01"],
+            pattern=pattern_of(),
+        ),
+    ] = field(name="from")
+    to: Annotated[
+        str,
+        described(
+            "End, after `from`; it takes the same forms. An end in the future is replaced by the present, and `note` "
+            "says so. If the last window is longer than the rest of the range, it is shortened and marked as partial.",
+            ["2026-02-01"],
+            pattern=pattern_of(),
+        ),
+    ]
+    window_size: Annotated[
+        WindowSizeName,
+        Meta(
+            description="Length of a window. Windows of months, quarters and years begin on the day of `from`, or on "
+            "the last day of a shorter month."
+        ),
+    ]
+    multiplier: (
+        Annotated[
+            ExactNumber,
+            positive(
+                "Number of `windowSize` units in a window, 1 by default. For month, quarter and year it is a whole "
+                "number; for the others the window is a whole number of seconds.",
+                MOST_MULTIPLIER,
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+
+
 class Window(NamedTuple):
     """[start, end) of one window, aware UTC; a partial one was cut at the end of the range."""
 
@@ -56,8 +102,8 @@ _MONTHS = {WindowSize.MONTH: 1, WindowSize.QUARTER: 3, WindowSize.YEAR: 12}
 def windows(start: datetime, end: datetime, size: WindowSize, multiplier: Decimal) -> Iterator[Window]:
     """Yield the windows of a range in order: contiguous from `start`, `multiplier` sizes each, the last cut at `end`.
 
-    Windows of months, quarters and years begin on the day and at the time of `start`; where a month is too short, on
-    its last day, and on the day of `start` again in the next that has it.
+    Windows of months, quarters and years begin on the day and at the time of `start`. In a shorter month they begin on
+    its last day, and in the next longer one on the day of `start` again.
 
     Args:
         start: aware.
@@ -112,11 +158,7 @@ def request(
     principal: Principal,
     definitions: Mapping[str, PriceSource],
     pair_id: str,
-    *,
-    start: str,
-    end: str,
-    window_size: str,
-    multiplier: Decimal = Decimal(1),
+    asked: PriceDiscoveryRequest,
     now: datetime | None = None,
 ) -> OperationRow:
     """Ask for past prices of a pair from every enabled source of it that has a history of its price type.
@@ -126,10 +168,8 @@ def request(
         principal: who asks.
         definitions: the preconfigured sources.
         pair_id: the pair.
-        start: an instant or a day (its start), 1970 or later.
-        end: as `start`, and later; what lies beyond now is cut off, to the second, and the operation's note says so.
-        window_size: one of `WindowSize`.
-        multiplier: sizes that a window lasts; see `check_multiplier`.
+        asked: the range and its windows. The part after the present second is cut off, and the operation's note
+            says so.
         now: the moment; None is the clock's.
 
     Raises:
@@ -140,12 +180,13 @@ def request(
     access.require(principal, Role.OPERATOR)
     stored = pairs.lock(session, principal.tenant_id, pair_id, is_shared=True)
     pair = pairs.get(session, principal.tenant_id, pair_id)
-    if window_size not in set(WindowSize):
+    if asked.window_size not in set(WindowSize):
         raise Invalid("windowSize", "unknown-size", f"windowSize must be one of {', '.join(WindowSize)}")
-    size = WindowSize(window_size)
+    size = WindowSize(asked.window_size)
+    multiplier = Decimal(1) if asked.multiplier is UNSET else asked.multiplier
     text = check_multiplier(size, multiplier)
     moment = now or utc_now()
-    first, last, note = _read_range(start, end, moment)
+    first, last, note = _read_range(asked.from_, asked.to, moment)
     number = count_windows(first, last, size, multiplier)
     if number > MOST_WINDOWS:
         detail = f"the range has {number} windows; request at most {MOST_WINDOWS} at once, or longer windows"
@@ -160,20 +201,8 @@ def request(
     operation = operations.queue(
         session, principal, OperationKind.PRICE_DISCOVERY, stored.pair_key, parameters, note=note, now=moment
     )
-    asked = {"pairId": pair_id, **parameters}
-    audit.record(
-        session,
-        principal.tenant_id,
-        principal.key_id,
-        "price-pair.discover",
-        "operation",
-        operation.id,
-        None,
-        asked,
-        now,
-    )
-    revision.bump(session, principal.tenant_id)
-    quotas.admit_object(session, principal.tenant_id)
+    audited = {"pairId": pair_id, **parameters}
+    record_change(session, principal, "price-pair.discover", "operation", operation.id, None, audited, now, is_new=True)
     return operation
 
 
@@ -224,7 +253,7 @@ def _lasting(size: WindowSize, multiplier: Decimal) -> Decimal:
 
 
 def _add_seconds(start: datetime, seconds: int) -> datetime | None:
-    """Return the instant so many seconds later; None where calendars end."""
+    """Return the instant that is some seconds later; None where calendars end."""
     try:
         return start + timedelta(seconds=seconds)
     except OverflowError:
@@ -232,7 +261,7 @@ def _add_seconds(start: datetime, seconds: int) -> datetime | None:
 
 
 def _add_months(start: datetime, months: int) -> datetime | None:
-    """Return the instant so many months later, on the month's last day where it has no such day; None as above."""
+    """Return the instant that is some months later, or the last day of a shorter month; None where calendars end."""
     year, month = divmod(start.year * 12 + start.month - 1 + months, 12)
     if year > MAXYEAR:
         return None

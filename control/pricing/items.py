@@ -1,20 +1,23 @@
-"""Rules of priced items: what has a price, or expresses one, under a symbol of the tenant's choice."""
+"""Rules of priced items: they have a price or express one, and the tenant chooses their symbols."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Annotated, Literal
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType, field
 from sqlalchemy import Select, delete, or_, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from control import access, audit, fields, ids, quotas, revision
+from control import access, fields, ids
 from control.access import Principal, Role
+from control.changes import lock_one, record_change
 from control.clock import utc_now
 from control.errors import Conflict, Invalid, NotFound
+from control.fields import NAME_LENGTH, SYMBOL_LENGTH
+from control.inputs import ITEM, SOURCE_ID, Schema, described, line
 from control.models import MappingSymbol, PricedItem, PricePair, SupportedPair
 from control.pages import After, Page, check_limit, cut_page
 from control.pricing import sources
@@ -22,7 +25,6 @@ from control.pricing.definitions import PriceSource
 from control.pricing.in_use import named
 
 _PREFIX = "item_"
-SYMBOL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._$:+-]{0,63}")
 MOST_MAPPINGS = 100
 
 
@@ -36,6 +38,40 @@ class ItemClass(StrEnum):
     OPTION = "Option"
     FUND = "Fund"
     OTHER = "Other"
+
+
+ItemClassName = Literal["Currency", "Cryptocurrency", "Commodity", "Equity", "Option", "Fund", "Other"]
+
+
+class PricedItemCreate(Schema, frozen=True, kw_only=True):
+    """An item to add."""
+
+    symbol: Annotated[
+        str,
+        described("Unique for the tenant, case-sensitive.", ["BTC"], **ITEM),
+    ]
+    name: Annotated[str, line(NAME_LENGTH, "Display name.", ["Bitcoin"])]
+    class_: Annotated[ItemClassName, Meta(description="Class of the asset.")] = field(name="class")
+
+
+class PricedItemPatch(Schema, frozen=True, kw_only=True):
+    """Changes to an item. A field that is left out stays the same. The symbol is fixed."""
+
+    name: Annotated[str, line(NAME_LENGTH, "Display name.")] | UnsetType = UNSET
+    class_: ItemClassName | UnsetType = field(name="class", default=UNSET)
+
+
+class MappingSymbolPut(Schema, frozen=True, kw_only=True):
+    """The symbol of an item at a source."""
+
+    price_source: Annotated[str, described("`src_...`", ["src_kraken"], **SOURCE_ID)]
+    symbol: Annotated[str, line(SYMBOL_LENGTH, "Symbol in the source's own form, or its unified code.", ["XBT"])]
+
+
+class MappingSymbolsPut(Schema, frozen=True, kw_only=True):
+    """All mappings of an item; they replace the existing ones."""
+
+    mappings: Annotated[list[MappingSymbolPut], described("In any order.", maxItems=MOST_MAPPINGS)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +91,7 @@ class ItemRow:
 def create(
     session: Session,
     principal: Principal,
-    *,
-    symbol: str,
-    name: str,
-    item_class: str,
+    request: PricedItemCreate,
     now: datetime | None = None,
 ) -> ItemRow:
     """Store a priced item, without mappings.
@@ -69,20 +102,21 @@ def create(
         Conflict: the tenant has this symbol; symbols that differ in case are different.
     """
     access.require(principal, Role.OPERATOR)
-    if SYMBOL.fullmatch(symbol) is None:
+    symbol = request.symbol
+    if fields.ITEM_SYMBOL.fullmatch(symbol) is None:
         raise Invalid(
             "symbol",
             "malformed",
             "symbol must be 1 to 64 letters, digits and any of . _ $ : + -, and begin with a letter or digit",
         )
-    fields.check_text("name", name, fields.NAME_LENGTH)
+    fields.check_text("name", request.name, NAME_LENGTH)
     moment = now or utc_now()
     item = PricedItem(
         id=ids.new_id(_PREFIX),
         tenant_id=principal.tenant_id,
         symbol=symbol,
-        name=name,
-        item_class=_check_class(item_class),
+        name=request.name,
+        item_class=_check_class(request.class_),
         created_at=moment,
         updated_at=moment,
     )
@@ -96,9 +130,8 @@ def create(
         detail = f"the priced item {symbol!r} already exists"
         raise Conflict("duplicate-symbol", detail, symbol, fields=["symbol"]) from error
     row = _to_row(item, {})
-    _record(session, principal, "priced-item.create", None, row, now)
-    revision.bump(session, principal.tenant_id)
-    quotas.admit_object(session, principal.tenant_id)
+    after = _audited(row)
+    record_change(session, principal, "priced-item.create", "priced-item", row.id, None, after, now, is_new=True)
     return row
 
 
@@ -117,9 +150,9 @@ def get(session: Session, tenant_id: str, symbol: str) -> ItemRow:
 def find(session: Session, tenant_id: str, symbol: str, *, is_kept: bool = False) -> ItemRow | None:
     """Return one priced item of the tenant, or None.
 
-    With `is_kept` nobody can change or remove it until the transaction ends.
+    With `is_kept` it cannot be changed or removed until the transaction ends.
     """
-    if SYMBOL.fullmatch(symbol) is None:
+    if fields.ITEM_SYMBOL.fullmatch(symbol) is None:
         return None
     query = _select(tenant_id).where(PricedItem.symbol == symbol)
     item = session.scalars(query.with_for_update(read=True) if is_kept else query).one_or_none()
@@ -143,12 +176,10 @@ def update(
     session: Session,
     principal: Principal,
     symbol: str,
-    *,
-    name: str | UnsetType = UNSET,
-    item_class: str | UnsetType = UNSET,
+    request: PricedItemPatch,
     now: datetime | None = None,
 ) -> ItemRow:
-    """Change name or class of an item; what is unset stays, and writing what is stored changes nothing.
+    """Change name or class of an item. Unset fields stay, and stored values change nothing.
 
     Raises:
         Denied: below operator.
@@ -158,16 +189,16 @@ def update(
     access.require(principal, Role.OPERATOR)
     item = _lock(session, principal.tenant_id, symbol)
     before = _to_rows(session, [item])[0]
-    if name is not UNSET:
-        item.name = fields.check_text("name", name, fields.NAME_LENGTH)
-    if item_class is not UNSET:
-        item.item_class = _check_class(item_class)
+    if request.name is not UNSET:
+        item.name = fields.check_text("name", request.name, NAME_LENGTH)
+    if request.class_ is not UNSET:
+        item.item_class = _check_class(request.class_)
     if (item.name, item.item_class) == (before.name, before.item_class):
         return before
     item.updated_at = max(now or utc_now(), item.updated_at)
     after = _to_row(item, before.mappings)
-    _record(session, principal, "priced-item.update", before, after, now)
-    revision.bump(session, principal.tenant_id)
+    states = (_audited(before), _audited(after))
+    record_change(session, principal, "priced-item.update", "priced-item", item.id, *states, now)
     return after
 
 
@@ -176,17 +207,17 @@ def put_mappings(
     principal: Principal,
     definitions: Mapping[str, PriceSource],
     symbol: str,
-    mappings: Sequence[tuple[str, str]],
+    request: MappingSymbolsPut,
     now: datetime | None = None,
 ) -> ItemRow:
-    """Replace the symbols under which sources know an item; writing what is stored changes nothing.
+    """Replace the symbols of an item at sources. Stored symbols change nothing.
 
     Args:
         session: a write transaction.
         principal: who asks.
         definitions: the preconfigured sources.
         symbol: the item's own.
-        mappings: id of a source, enabled or not, and the item's symbol there; each source at most once.
+        request: symbols of the item at sources, enabled or not; each source at most once.
         now: the moment; None is the clock's.
 
     Raises:
@@ -197,7 +228,7 @@ def put_mappings(
     access.require(principal, Role.OPERATOR)
     item = _lock(session, principal.tenant_id, symbol)
     before = _to_rows(session, [item])[0]
-    wanted = _check_mappings(session, principal.tenant_id, definitions, mappings)
+    wanted = _check_mappings(session, principal.tenant_id, definitions, request.mappings)
     if wanted == before.mappings:
         return before
     session.execute(delete(MappingSymbol).where(MappingSymbol.item_key == item.item_key))
@@ -206,8 +237,8 @@ def put_mappings(
     )
     item.updated_at = max(now or utc_now(), item.updated_at)
     after = _to_row(item, wanted)
-    _record(session, principal, "priced-item.mapping", before, after, now)
-    revision.bump(session, principal.tenant_id)
+    states = (_audited(before), _audited(after))
+    record_change(session, principal, "priced-item.mapping", "priced-item", item.id, *states, now)
     return after
 
 
@@ -227,8 +258,7 @@ def remove(session: Session, principal: Principal, symbol: str, now: datetime | 
         raise Conflict("item-in-use", f"{symbol!r} is used by {named(users)}; remove them first", symbol)
     session.execute(delete(MappingSymbol).where(MappingSymbol.item_key == item.item_key))
     item.removed_at = item.updated_at = max(now or utc_now(), item.updated_at)
-    _record(session, principal, "priced-item.remove", before, None, now)
-    revision.bump(session, principal.tenant_id)
+    record_change(session, principal, "priced-item.remove", "priced-item", item.id, _audited(before), None, now)
 
 
 def _check_class(text: str) -> ItemClass:
@@ -238,12 +268,13 @@ def _check_class(text: str) -> ItemClass:
 
 
 def _check_mappings(
-    session: Session, tenant_id: str, definitions: Mapping[str, PriceSource], mappings: Sequence[tuple[str, str]]
+    session: Session, tenant_id: str, definitions: Mapping[str, PriceSource], mappings: Sequence[MappingSymbolPut]
 ) -> dict[str, str]:
     if len(mappings) > MOST_MAPPINGS:
         raise Invalid("mappings", "too-many", f"there are {len(mappings)} mappings; send at most {MOST_MAPPINGS}")
     checked: dict[str, str] = {}
-    for index, (source_id, text) in enumerate(mappings):
+    for index, mapping in enumerate(mappings):
+        source_id = mapping.price_source
         field = f"mappings/{index}/priceSource"
         if sources.find(session, tenant_id, definitions, source_id, is_kept=True) is None:
             raise Invalid(
@@ -255,7 +286,7 @@ def _check_mappings(
             raise Invalid(
                 field, "repeated-source", f"{source_id} is listed twice; an item has only one symbol at each source"
             )
-        checked[source_id] = fields.check_text(f"mappings/{index}/symbol", text, fields.SYMBOL_LENGTH)
+        checked[source_id] = fields.check_text(f"mappings/{index}/symbol", mapping.symbol, SYMBOL_LENGTH)
     return checked
 
 
@@ -285,10 +316,7 @@ def _select(tenant_id: str) -> Select[PricedItem]:
 
 def _lock(session: Session, tenant_id: str, symbol: str) -> PricedItem:
     query = _select(tenant_id).where(PricedItem.item_key == get(session, tenant_id, symbol).item_key)
-    item = session.scalars(query.with_for_update().execution_options(populate_existing=True)).one_or_none()
-    if item is None:
-        raise NotFound("priced item", symbol)
-    return item
+    return lock_one(session, query, "priced item", symbol)
 
 
 def _to_rows(session: Session, items: Sequence[PricedItem]) -> list[ItemRow]:
@@ -313,31 +341,6 @@ def _to_row(item: PricedItem, mappings: Mapping[str, str]) -> ItemRow:
         mappings=dict(sorted(mappings.items())),
         created_at=item.created_at,
         updated_at=item.updated_at,
-    )
-
-
-def _record(
-    session: Session,
-    principal: Principal,
-    action: audit.Action,
-    before: ItemRow | None,
-    after: ItemRow | None,
-    now: datetime | None,
-) -> None:
-    """Record a write of an item; one of the two states is there."""
-    item = after or before
-    if item is None:
-        raise ValueError("a write without an item")
-    audit.record(
-        session,
-        principal.tenant_id,
-        principal.key_id,
-        action,
-        "priced-item",
-        item.id,
-        None if before is None else _audited(before),
-        None if after is None else _audited(after),
-        now,
     )
 
 

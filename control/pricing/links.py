@@ -4,15 +4,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from sqlalchemy import Select, bindparam, select
 from sqlalchemy.orm import Session, aliased
 
-from control import access, audit, revision, subjects
+from control import access, audit, subjects
 from control.access import Principal, Role
+from control.changes import record_change
 from control.clock import utc_now
 from control.errors import Conflict, Invalid, NotFound, PairChoice
+from control.inputs import ITEM, PAIR_ID, Schema, described
 from control.models import Ledger, PricedItem, PricePair, Subject
 from control.networks.definitions import Network
 from control.pricing import items, pairs
@@ -21,6 +23,16 @@ from control.subjects import SubjectRow
 
 _TYPES_IN_ORDER = ("Market", "Trade", "NAV", "Bid", "Ask")
 """Of a symbol's USD pairs the first of these types values a common token."""
+
+
+class PricedAsPut(Schema, frozen=True, kw_only=True):
+    """The symbol that gives a token its USD price."""
+
+    priced_as: Annotated[str, described("Symbol of a priced item.", ["BTC"], **ITEM)]
+    pair_id: Annotated[
+        str | None,
+        described("`pair_...`; needed if the symbol has several USD pairs, of different price types.", **PAIR_ID),
+    ] = None
 
 
 class LinkedToken(NamedTuple):
@@ -117,9 +129,7 @@ def link(
     session: Session,
     principal: Principal,
     token: SubjectRow,
-    *,
-    priced_as: str,
-    pair_id: str | None = None,
+    request: PricedAsPut,
     now: datetime | None = None,
 ) -> SubjectRow:
     """Link a token to the USD pair of a symbol, in place of the one it was linked to; again changes nothing.
@@ -128,8 +138,7 @@ def link(
         session: a write transaction.
         principal: who asks.
         token: the token, from `tokens.get`.
-        priced_as: symbol of a priced item.
-        pair_id: which of the symbol's USD pairs; needed where there are several.
+        request: the symbol, and which of its USD pairs, where there are several.
         now: the moment; None is the clock's.
 
     Raises:
@@ -139,7 +148,7 @@ def link(
         Conflict: the symbol has no USD pair, or several.
     """
     access.require(principal, Role.OPERATOR)
-    pair = _choose(session, principal.tenant_id, priced_as, pair_id)
+    pair = _choose(session, principal.tenant_id, request.priced_as, request.pair_id)
     return _set(session, principal, token, pair, now)
 
 
@@ -172,7 +181,7 @@ def _choose(session: Session, tenant_id: str, priced_as: str, pair_id: str | Non
         raise Conflict(
             "several-usd-pairs",
             f"{priced_as} has several USD pairs: {listed}; choose one with pairId",
-            pairs=[PairChoice(pair.id, pair.price_type, pair.price_sources) for pair in found],
+            pairs=[PairChoice(pair.id, pair.price_type, tuple(pair.price_sources)) for pair in found],
             fields=["pricedAs"],
         )
     return found[0]
@@ -208,18 +217,8 @@ def _set(
     locked.updated_at = max(now or utc_now(), locked.updated_at)
     session.flush()
     after = subjects.get(session, principal.tenant_id, token.kind, token.id)
-    audit.record(
-        session,
-        principal.tenant_id,
-        principal.key_id,
-        "token.unlink" if pair is None else "token.link",
-        "token",
-        token.id,
-        _audited(before),
-        _audited(after),
-        now,
-    )
-    revision.bump(session, principal.tenant_id)
+    action: audit.Action = "token.unlink" if pair is None else "token.link"
+    record_change(session, principal, action, "token", token.id, _audited(before), _audited(after), now)
     return after
 
 

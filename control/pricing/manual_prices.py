@@ -4,8 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from decimal import Decimal
-from typing import Any
+from typing import Annotated, Any
 
 from sqlalchemy import and_, exists, func, insert, or_, select
 from sqlalchemy.orm import Session, aliased
@@ -14,7 +13,9 @@ from control import access, audit, fields, ids, quotas, revision
 from control.access import Principal, Role
 from control.clock import utc_now
 from control.errors import Invalid, InvalidValues
-from control.instants import read_instant_or_day, write_instant
+from control.fields import DESCRIPTION_LENGTH
+from control.inputs import ExactNumber, Schema, described, positive, text
+from control.instants import pattern_of, read_instant_or_day, write_instant
 from control.models import ManualPrice
 from control.pages import After, Page, check_limit, cut_page
 from control.pricing import supported_pairs
@@ -29,13 +30,20 @@ _END = datetime(2200, 1, 1, tzinfo=UTC)
 """A price may take effect in the future; one that would in two centuries is a slip of the pen."""
 
 
-@dataclass(frozen=True, slots=True)
-class PriceEntry:
-    """A price as written: `effective_from` an instant or a day (its start, UTC)."""
+class ManualPriceCreate(Schema, frozen=True, kw_only=True):
+    """A price to enter."""
 
-    price: Decimal
-    effective_from: str
-    note: str | None = None
+    price: Annotated[ExactNumber, positive("The price.")]
+    effective_from: Annotated[
+        str,
+        described(
+            "Time from which the price is in effect: an instant, or a day (its start), UTC, from 1970 to 2199. A "
+            "future time is allowed.",
+            ["2026-01-31"],
+            pattern=pattern_of(),
+        ),
+    ]
+    note: Annotated[str | None, text(DESCRIPTION_LENGTH, "Free text.")] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +69,11 @@ class ManualPriceRow:
     created_at: datetime
 
 
-def check_prices(entries: Sequence[PriceEntry], *, is_bulk: bool) -> list[NewPrice]:
+def check_prices(entries: Sequence[ManualPriceCreate], *, is_bulk: bool) -> list[NewPrice]:
     """Read the prices of one request, in its order.
 
     Args:
-        entries: what was written.
+        entries: the prices of the request.
         is_bulk: errors name rows, counted from 0 in `field` and from 1 in `detail`.
 
     Raises:
@@ -102,8 +110,8 @@ def enter(
 ) -> list[ManualPriceRow]:
     """Store prices of a supported pair, all or none; a price for an instant that has one is a further revision of it.
 
-    The source may be disabled: then it goes into no new pair, but prices of pairs that have it go on. A price whose
-    instant is to come takes effect then.
+    The source may be disabled: then it goes into no new pair, but prices of pairs that have it go on. A price for a
+    future instant takes effect at that instant.
 
     Args:
         session: a write transaction.
@@ -115,7 +123,7 @@ def enter(
         now: time of creation; None is the clock's.
 
     Returns:
-        What was stored, in the order given.
+        The stored prices, in the given order.
 
     Raises:
         Denied: below operator.
@@ -223,7 +231,7 @@ def list_page(
     )
 
 
-def _check_entry(entry: PriceEntry) -> tuple[str | None, datetime | None, list[Invalid]]:
+def _check_entry(entry: ManualPriceCreate) -> tuple[str | None, datetime | None, list[Invalid]]:
     price: str | None = None
     instant: datetime | None = None
     problems: list[Invalid] = []
@@ -236,7 +244,7 @@ def _check_entry(entry: PriceEntry) -> tuple[str | None, datetime | None, list[I
     except Invalid as error:
         problems.append(error)
     try:
-        fields.check_optional_text("note", entry.note, fields.DESCRIPTION_LENGTH, is_multiline=True)
+        fields.check_optional_text("note", entry.note, DESCRIPTION_LENGTH, is_multiline=True)
     except Invalid as error:
         problems.append(error)
     return price, instant, problems

@@ -1,31 +1,44 @@
-"""Rules of price pairs: what a tenant prices, in what, by which type of price, and from which sources in which order.
+"""Rules of price pairs: two items, a type of price, and sources in their order.
 
-What they must satisfy is checked in `pair_checks`; how a price is looked for at a source is in `matching`; which
-tokens a pair values in `links`.
+`pair_checks` has their checks, `matching` the search for a price at a source, `links` the tokens that they value.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from decimal import Decimal
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
-from msgspec import UNSET, UnsetType
-from sqlalchemy import ColumnElement, Select, delete, select
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+from sqlalchemy import Select, delete, select
 from sqlalchemy.exc import IntegrityError
-from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
+from sqlalchemy.orm import Session, aliased
 
-from control import access, audit, ids, quotas, revision
+from control import access, ids
 from control.access import Principal, Role
 from control.cancellation import cancel_unfinished
+from control.changes import lock_one, record_change
 from control.clock import utc_now
 from control.errors import Conflict, Invalid, NotFound
+from control.inputs import (
+    ITEM,
+    SOURCE_ID,
+    DecimalText,
+    ExactNumber,
+    Keywords,
+    Schema,
+    described,
+    given,
+    needs_one_of,
+    positive,
+    whole,
+)
 from control.models import PairSource, PricedItem, PricePair, Subject
 from control.pages import After, Page, check_limit, cut_page
 from control.pricing.definitions import PriceSource
-from control.pricing.durations import read_duration
+from control.pricing.durations import DURATION, LONGEST_DAYS, read_duration
 from control.pricing.in_use import named
 from control.pricing.pair_checks import (
+    MOST_SOURCES,
     check_change,
     check_sources,
     find_bridge,
@@ -43,31 +56,98 @@ DEFAULT_NAV_MAX_AGE = "P35D"
 _PREFIX = "pair_"
 
 
-@dataclass(frozen=True, slots=True)
-class PairRow:
-    """A pair as stored; items by symbol, sources by id, the one asked first in front; guards in percent."""
+PriceSourceIds = Annotated[
+    list[Annotated[str, described("`src_...`", **SOURCE_ID)]],
+    described(
+        "Ids of price sources, in order of preference.",
+        [["src_kraken"]],
+        minItems=1,
+        maxItems=MOST_SOURCES,
+        uniqueItems=True,
+    ),
+]
+MaxAge = Annotated[
+    str | None,
+    described(
+        "Greatest age of a price that is used: an ISO 8601 duration of weeks, days, hours, minutes and seconds, at "
+        f"most P{LONGEST_DAYS}D; null for no limit.",
+        ["P1D"],
+        pattern=whole(DURATION),
+    ),
+]
+Bridge = Annotated[
+    str | None,
+    described(
+        "Symbol of an item through which two markets may be combined if there is no market for the pair.", **ITEM
+    ),
+]
+AllowInverse = Annotated[
+    bool,
+    Meta(description="True if the market of the opposite direction may be used, as 1 / price, when there is no other."),
+]
+_MAX_JUMP = "Greatest difference from the source's last used price, in percent; a price beyond it is quarantined."
+_MAX_DEVIATION = (
+    "Greatest difference from the median of the other sources' prices, in percent; a price beyond it is quarantined."
+)
 
-    pair_key: int
-    id: str
-    tenant_id: str
+
+class PairCreate(Schema, frozen=True, kw_only=True):
+    """A pair to add; give `priceSources`, or `priceSource` for a single source."""
+
+    rules: ClassVar[Keywords] = needs_one_of("priceSources", "priceSource")
+
+    priced_as: Annotated[str, described("Symbol of the item that is priced.", ["BTC"], **ITEM)]
+    priced_in: Annotated[str, described("Symbol of the item that expresses the price.", **ITEM)] = DEFAULT_PRICED_IN
+    price_type: PriceType
+    price_sources: PriceSourceIds | UnsetType = UNSET
+    price_source: Annotated[str, described("Id of the only price source.", **SOURCE_ID)] | UnsetType = UNSET
+    max_age: MaxAge | UnsetType = UNSET
+    allow_inverse: AllowInverse = False
+    bridge: Bridge = None
+    max_jump: Annotated[ExactNumber | None, positive(_MAX_JUMP)] = None
+    max_deviation: Annotated[ExactNumber | None, positive(_MAX_DEVIATION)] = None
+
+
+class PairPatch(Schema, frozen=True, kw_only=True):
+    """Changes to a pair. A field that is left out stays the same. `pricedAs`, `pricedIn` and `priceType` are fixed."""
+
+    price_sources: PriceSourceIds | UnsetType = UNSET
+    max_age: MaxAge | UnsetType = UNSET
+    allow_inverse: AllowInverse | UnsetType = UNSET
+    bridge: Bridge | UnsetType = UNSET
+    max_jump: Annotated[ExactNumber | None, positive(_MAX_JUMP)] | UnsetType = UNSET
+    max_deviation: Annotated[ExactNumber | None, positive(_MAX_DEVIATION)] | UnsetType = UNSET
+
+
+class PairFields(Schema, frozen=True, kw_only=True):
+    """Fields of a pair that rows, answers and the audit share; items by symbol, guards in percent."""
+
+    id: Annotated[str, Meta(description="`pair_...`, the `{pairId}` of paths.")]
     priced_as: str
     priced_in: str
     price_type: PriceType
-    price_sources: tuple[str, ...]
-    max_age: str | None
+    price_sources: PriceSourceIds
+    max_age: MaxAge
+    allow_inverse: AllowInverse
+    bridge: Bridge
+    max_jump: Annotated[DecimalText | None, Meta(description=_MAX_JUMP)]
+    max_deviation: Annotated[DecimalText | None, Meta(description=_MAX_DEVIATION)]
+
+
+class PairRow(PairFields, frozen=True, kw_only=True):
+    """A pair as stored."""
+
+    pair_key: int
+    tenant_id: str
     max_age_seconds: int | None
-    allow_inverse: bool
-    bridge: str | None
-    max_jump: str | None
-    max_deviation: str | None
     created_at: datetime
     updated_at: datetime
 
     @property
     def question(self) -> PairQuestion:
-        """What decides its routes."""
+        """The part that decides its routes."""
         return PairQuestion(
-            self.priced_as, self.priced_in, self.price_type, self.price_sources, self.allow_inverse, self.bridge
+            self.priced_as, self.priced_in, self.price_type, tuple(self.price_sources), self.allow_inverse, self.bridge
         )
 
 
@@ -76,34 +156,17 @@ def create(
     principal: Principal,
     definitions: Mapping[str, PriceSource],
     markets_of: MarketsOf,
-    *,
-    priced_as: str,
-    price_type: str,
-    price_sources: Sequence[str],
-    priced_in: str = DEFAULT_PRICED_IN,
-    max_age: str | UnsetType | None = UNSET,
-    allow_inverse: bool = False,
-    bridge: str | None = None,
-    max_jump: Decimal | None = None,
-    max_deviation: Decimal | None = None,
+    request: PairCreate,
     now: datetime | None = None,
 ) -> PairRow:
     """Store a pair.
 
     Args:
         session: a write transaction.
-        principal: who asks.
+        principal: the key that asks.
         definitions: the preconfigured sources.
-        markets_of: the market lists as published; a source whose list is not collected is accepted, pending.
-        priced_as: symbol of the item that is priced.
-        price_type: one of `PriceType`.
-        price_sources: ids of enabled sources, the one to be asked first in front.
-        priced_in: symbol of the item that the price is in.
-        max_age: greatest age of a price, as `durations.read_duration`; None is no limit, unset a day, NAV 35 days.
-        allow_inverse: whether a market the other way round may be used, as 1 / price.
-        bridge: symbol of an item over which two markets may be multiplied.
-        max_jump: greatest difference from the price before, in percent; None is no guard.
-        max_deviation: greatest difference from the other sources' price, in percent; None is no guard.
+        markets_of: the published market lists; a source without a collected list is accepted, pending.
+        request: the pair, with `price_sources`; without `max_age` the limit is a day, of NAV 35 days.
         now: the moment; None is the clock's.
 
     Raises:
@@ -112,30 +175,25 @@ def create(
         Conflict: a source is disabled, several assets have the symbol there, or the tenant has the pair.
     """
     access.require(principal, Role.OPERATOR)
-    check_price_type("priceType", price_type)
-    base = find_item(session, principal, "pricedAs", priced_as)
-    quote = find_item(session, principal, "pricedIn", priced_in)
+    check_price_type("priceType", request.price_type)
+    base = find_item(session, principal, "pricedAs", request.priced_as)
+    quote = find_item(session, principal, "pricedIn", request.priced_in)
     if base.item_key == quote.item_key:
-        raise Invalid("pricedIn", "same-item", f"{priced_as} cannot be priced in itself; name another item")
-    over = None if bridge is None else find_bridge(session, principal, bridge, priced_as, priced_in)
-    check_sources(session, principal, definitions, price_sources)
-    if max_age is UNSET:
-        max_age = DEFAULT_NAV_MAX_AGE if price_type == PriceType.NAV else DEFAULT_MAX_AGE
+        detail = f"{request.priced_as} cannot be priced in itself; name another item"
+        raise Invalid("pricedIn", "same-item", detail)
+    sources = [] if request.price_sources is UNSET else request.price_sources
+    rules = {"max_age": DEFAULT_NAV_MAX_AGE if request.price_type == PriceType.NAV else DEFAULT_MAX_AGE}
+    columns = _columns(session, principal, rules | given(request), base.symbol, quote.symbol)
+    check_sources(session, principal, definitions, sources)
     moment = now or utc_now()
     pair = PricePair(
         id=ids.new_id(_PREFIX),
         tenant_id=principal.tenant_id,
         priced_as_key=base.item_key,
         priced_in_key=quote.item_key,
-        price_type=price_type,
-        max_age=max_age,
-        max_age_seconds=None if max_age is None else read_duration("maxAge", max_age),
-        allow_inverse=allow_inverse,
-        bridge_key=None if over is None else over.item_key,
-        max_jump=guard_text("maxJump", max_jump),
-        max_deviation=guard_text("maxDeviation", max_deviation),
         created_at=moment,
         updated_at=moment,
+        **columns,
     )
     try:
         with session.begin_nested():
@@ -146,22 +204,21 @@ def create(
                 PricePair.tenant_id == principal.tenant_id,
                 PricePair.priced_as_key == base.item_key,
                 PricePair.priced_in_key == quote.item_key,
-                PricePair.price_type == price_type,
+                PricePair.price_type == request.price_type,
                 PricePair.removed_at.is_(None),
             )
         ).one_or_none()
         if existing is None:
             raise
-        detail = f"a pair {priced_as}/{priced_in} of price type {price_type} already exists: {existing}"
+        shown = f"{request.priced_as}/{request.priced_in} of price type {request.price_type}"
+        detail = f"a pair {shown} already exists: {existing}"
         raise Conflict("duplicate-pair", detail, existing, fields=PAIR_FIELDS) from error
-    _put_sources(session, pair.pair_key, price_sources)
+    _put_sources(session, pair.pair_key, sources)
     row = get(session, principal.tenant_id, pair.id)
     (routes,) = find_routes(session, principal.tenant_id, definitions, [row.question], markets_of)
     for place, route in enumerate(routes):
         require_route(route, place, definitions)
-    _record(session, principal, "price-pair.create", None, row, now)
-    revision.bump(session, principal.tenant_id)
-    quotas.admit_object(session, principal.tenant_id)
+    record_change(session, principal, "price-pair.create", "price-pair", pair.id, None, _audited(row), now, is_new=True)
     return row
 
 
@@ -208,19 +265,13 @@ def update(
     definitions: Mapping[str, PriceSource],
     markets_of: MarketsOf,
     pair_id: str,
-    *,
-    price_sources: Sequence[str] | UnsetType = UNSET,
-    max_age: str | UnsetType | None = UNSET,
-    allow_inverse: bool | UnsetType = UNSET,
-    bridge: str | UnsetType | None = UNSET,
-    max_jump: Decimal | UnsetType | None = UNSET,
-    max_deviation: Decimal | UnsetType | None = UNSET,
+    request: PairPatch,
     now: datetime | None = None,
 ) -> PairRow:
-    """Change a pair; what is unset stays, and writing what is stored changes nothing. What it prices is fixed.
+    """Change a pair. Unset fields stay, and stored values change nothing; the other arguments are those of `create`.
 
-    A source that the pair has already may be disabled, or have lost its market; one that is new must be enabled and
-    have it. A change must not take away the market of any source. Arguments as `create`.
+    A source that the pair has already may be disabled, or have lost its market. A new source must be enabled and have
+    a market. A change must not take away the market of any source.
 
     Raises:
         Denied: below operator.
@@ -231,22 +282,12 @@ def update(
     access.require(principal, Role.OPERATOR)
     pair = lock(session, principal.tenant_id, pair_id)
     before = get(session, principal.tenant_id, pair_id)
-    if price_sources is not UNSET:
-        check_sources(session, principal, definitions, price_sources, kept=before.price_sources)
-        _put_sources(session, pair.pair_key, price_sources)
-    if max_age is not UNSET:
-        pair.max_age = max_age
-        pair.max_age_seconds = None if max_age is None else read_duration("maxAge", max_age)
-    if allow_inverse is not UNSET:
-        pair.allow_inverse = allow_inverse
-    if bridge is None:
-        pair.bridge_key = None
-    elif bridge is not UNSET:
-        pair.bridge_key = find_bridge(session, principal, bridge, before.priced_as, before.priced_in).item_key
-    if max_jump is not UNSET:
-        pair.max_jump = guard_text("maxJump", max_jump)
-    if max_deviation is not UNSET:
-        pair.max_deviation = guard_text("maxDeviation", max_deviation)
+    columns = _columns(session, principal, given(request), before.priced_as, before.priced_in)
+    for name, value in columns.items():
+        setattr(pair, name, value)
+    if request.price_sources is not UNSET:
+        check_sources(session, principal, definitions, request.price_sources, kept=before.price_sources)
+        _put_sources(session, pair.pair_key, request.price_sources)
     session.flush()
     after = get(session, principal.tenant_id, pair_id)
     if after == before:
@@ -256,13 +297,13 @@ def update(
     pair.updated_at = max(now or utc_now(), pair.updated_at)
     session.flush()
     after = get(session, principal.tenant_id, pair_id)
-    _record(session, principal, "price-pair.update", before, after, now)
-    revision.bump(session, principal.tenant_id)
+    states = (_audited(before), _audited(after))
+    record_change(session, principal, "price-pair.update", "price-pair", pair.id, *states, now)
     return after
 
 
 def remove(session: Session, principal: Principal, pair_id: str, now: datetime | None = None) -> None:
-    """Remove a pair that no token is linked to; its unfinished discoveries end, and adding it anew makes another.
+    """Remove a pair that no token is linked to. Its unfinished discoveries end; adding the same items makes a new pair.
 
     Raises:
         Denied: below admin.
@@ -279,26 +320,43 @@ def remove(session: Session, principal: Principal, pair_id: str, now: datetime |
     moment = max(now or utc_now(), pair.updated_at)
     cancel_unfinished(session, "pair_key", pair.pair_key, moment)
     pair.removed_at = pair.updated_at = moment
-    _record(session, principal, "price-pair.remove", before, None, now)
-    revision.bump(session, principal.tenant_id)
+    record_change(session, principal, "price-pair.remove", "price-pair", pair.id, _audited(before), None, now)
 
 
 def lock(session: Session, tenant_id: str, pair_id: str, *, is_shared: bool = False) -> PricePair:
-    """Return the stored pair for change, which nobody else can do until the transaction ends.
-
-    With `is_shared` others may keep it as well, and nobody can change or remove it.
+    """Return the stored pair, locked as by `control.changes.lock_one`.
 
     Raises:
         NotFound: the tenant has none such.
     """
+    if not ids.is_id(_PREFIX, pair_id):
+        raise NotFound("pair", pair_id)
     query = select(PricePair).where(
         PricePair.tenant_id == tenant_id, PricePair.id == pair_id, PricePair.removed_at.is_(None)
     )
-    locking = query.with_for_update(read=is_shared).execution_options(populate_existing=True)
-    pair = session.scalars(locking).one_or_none() if ids.is_id(_PREFIX, pair_id) else None
-    if pair is None:
-        raise NotFound("pair", pair_id)
-    return pair
+    return lock_one(session, query, "pair", pair_id, is_shared=is_shared)
+
+
+def _columns(
+    session: Session, principal: Principal, values: Mapping[str, Any], priced_as: str, priced_in: str
+) -> dict[str, Any]:
+    """Return the columns of the values that a request sets, without items and sources but for the bridge.
+
+    Raises:
+        Invalid: on the property by its JSON name.
+    """
+    columns = {name: value for name, value in values.items() if name in PricePair.__table__.columns}
+    if "bridge" in values:
+        bridge = values["bridge"]
+        over = None if bridge is None else find_bridge(session, principal, bridge, priced_as, priced_in)
+        columns["bridge_key"] = None if over is None else over.item_key
+    if "max_age" in values:
+        max_age = values["max_age"]
+        columns["max_age_seconds"] = None if max_age is None else read_duration("maxAge", max_age)
+    for name, field in (("max_jump", "maxJump"), ("max_deviation", "maxDeviation")):
+        if name in values:
+            columns[name] = guard_text(field, values[name])
+    return columns
 
 
 def _put_sources(session: Session, pair_key: int, source_ids: Sequence[str]) -> None:
@@ -311,23 +369,13 @@ def _put_sources(session: Session, pair_key: int, source_ids: Sequence[str]) -> 
 
 
 def _select_rows(tenant_id: str) -> Select[Any]:
-    """Columns named as the fields of PairRow, without sources."""
+    """Select the columns that are named as the fields of PairRow, without sources."""
     priced_as, priced_in, bridge = aliased(PricedItem), aliased(PricedItem), aliased(PricedItem)
-    columns: list[ColumnElement[Any] | InstrumentedAttribute[Any]] = [
-        PricePair.pair_key,
-        PricePair.id,
-        PricePair.tenant_id,
-        priced_as.symbol.label("priced_as"),
-        priced_in.symbol.label("priced_in"),
-        PricePair.price_type,
-        PricePair.max_age,
-        PricePair.max_age_seconds,
-        PricePair.allow_inverse,
-        bridge.symbol.label("bridge"),
-        PricePair.max_jump,
-        PricePair.max_deviation,
-        PricePair.created_at,
-        PricePair.updated_at,
+    symbols = {"priced_as": priced_as.symbol, "priced_in": priced_in.symbol, "bridge": bridge.symbol}
+    columns = [
+        symbols[name].label(name) if name in symbols else getattr(PricePair, name)
+        for name in PairRow.__struct_fields__
+        if name != "price_sources"
     ]
     return (
         select(*columns)
@@ -350,46 +398,12 @@ def _to_rows(session: Session, records: Sequence[Any]) -> list[PairRow]:
     return [
         PairRow(
             **{**record._mapping, "price_type": PriceType(record.price_type)},
-            price_sources=tuple(asked[record.pair_key]),
+            price_sources=asked[record.pair_key],
         )
         for record in records
     ]
 
 
-def _record(
-    session: Session,
-    principal: Principal,
-    action: audit.Action,
-    before: PairRow | None,
-    after: PairRow | None,
-    now: datetime | None,
-) -> None:
-    """Record a write of a pair; one of the two states is there."""
-    pair = after or before
-    if pair is None:
-        raise ValueError("a write without a pair")
-    audit.record(
-        session,
-        principal.tenant_id,
-        principal.key_id,
-        action,
-        "price-pair",
-        pair.id,
-        None if before is None else _audited(before),
-        None if after is None else _audited(after),
-        now,
-    )
-
-
-def _audited(pair: PairRow) -> dict[str, object]:
-    return {
-        "pricedAs": pair.priced_as,
-        "pricedIn": pair.priced_in,
-        "priceType": pair.price_type.value,
-        "priceSources": list(pair.price_sources),
-        "maxAge": pair.max_age,
-        "allowInverse": pair.allow_inverse,
-        "bridge": pair.bridge,
-        "maxJump": pair.max_jump,
-        "maxDeviation": pair.max_deviation,
-    }
+def _audited(pair: PairRow) -> dict[str, Any]:
+    shown = msgspec.structs.fields(PairFields)
+    return {field.encode_name: getattr(pair, field.name) for field in shown if field.name != "id"}

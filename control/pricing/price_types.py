@@ -1,6 +1,7 @@
 """The types of prices, the same for pairs, supported pairs and sources."""
 
 from enum import StrEnum
+from typing import Literal
 
 from control.errors import Invalid
 
@@ -14,6 +15,9 @@ class PriceType(StrEnum):
     MARKET = "Market"
     NAV = "NAV"
 
+
+PriceTypeName = Literal["Ask", "Bid", "Trade", "Market", "NAV"]
+"""The same types, for structs that list them in their own documentation."""
 
 PAIR_FIELDS = ("pricedAs", "pricedIn", "priceType")
 """JSON names of the values that no two pairs of one tenant, or of one manual source, have in common."""

@@ -1,6 +1,6 @@
 """Rules of reviews: an operator's word on prices that a pair's guards stopped.
 
-Which prices those are, the marts say; whoever calls has looked there.
+The marts have these prices; the caller has read them there.
 """
 
 from collections.abc import Sequence
@@ -10,15 +10,16 @@ from enum import StrEnum
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from control import access, audit, revision
+from control import access
 from control.access import Principal, Role
+from control.changes import record_change
 from control.clock import utc_now
 from control.models import PriceReview
 from control.pricing import pairs
 
 
 class Decision(StrEnum):
-    """What was decided: accepted prices count whatever the guards say, rejected ones never."""
+    """A decision: accepted prices count in spite of the guards, rejected ones never."""
 
     ACCEPTED = "Accepted"
     REJECTED = "Rejected"
@@ -58,22 +59,12 @@ def decide(
         review = PriceReview(pair_key=pair.pair_key, price_id=price_id)
         session.add(review)
     review.decision, review.decided_by, review.decided_at = decision, principal.key_id, moment
-    audit.record(
-        session,
-        principal.tenant_id,
-        principal.key_id,
-        "price-pair.review",
-        "price-pair",
-        pair_id,
-        {"priceId": price_id, "decision": before},
-        {"priceId": price_id, "decision": decision.value},
-        now,
-    )
-    revision.bump(session, principal.tenant_id)
+    old, new = ({"priceId": price_id, "decision": word} for word in (before, decision.value))
+    record_change(session, principal, "price-pair.review", "price-pair", pair_id, old, new, now)
 
 
 def decisions(session: Session, pair_key: int, price_ids: Sequence[str]) -> dict[str, Decision]:
-    """Return what was decided about prices of a pair; those without a word are left out."""
+    """Return the decisions on prices of a pair; prices without one are missing."""
     found = session.execute(
         select(PriceReview.price_id, PriceReview.decision).where(
             PriceReview.pair_key == pair_key, PriceReview.price_id.in_(price_ids)

@@ -1,22 +1,26 @@
 """Rules of price sources: the preconfigured ones, and manual ones with the pairs that they support.
 
-What a preconfigured source is, is defined in `control.pricing.definitions`; a tenant only switches it on and off.
+Preconfigured sources are defined in `control.pricing.definitions`; a tenant only switches them on and off.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Annotated
 
 from msgspec import UNSET, UnsetType
 from sqlalchemy import Select, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from control import access, audit, fields, ids, quotas, revision
+from control import access, audit, fields, ids
 from control.access import Principal, Role
+from control.changes import lock_one, record_change
 from control.clock import utc_now
 from control.errors import Conflict, NotFound
+from control.fields import NAME_LENGTH
+from control.inputs import Schema, line
 from control.models import (
     ManualSource,
     MappingSymbol,
@@ -32,6 +36,18 @@ from control.pricing.in_use import named
 from control.pricing.price_types import PriceType
 
 _PREFIX = "src_"
+
+
+class PriceSourceCreate(Schema, frozen=True, kw_only=True):
+    """A manual source to add."""
+
+    name: Annotated[str, line(NAME_LENGTH, "Unique among your manual sources.", ["Fund desk"])]
+
+
+class PriceSourcePatch(Schema, frozen=True, kw_only=True):
+    """Changes to a manual source. A field that is left out stays the same."""
+
+    name: Annotated[str, line(NAME_LENGTH, "Unique among your manual sources.")] | UnsetType = UNSET
 
 
 class SourceKind(StrEnum):
@@ -61,7 +77,9 @@ class SourceRow:
     updated_at: datetime | None = None
 
 
-def create(session: Session, principal: Principal, name: str, now: datetime | None = None) -> SourceRow:
+def create(
+    session: Session, principal: Principal, request: PriceSourceCreate, now: datetime | None = None
+) -> SourceRow:
     """Store a manual source, disabled.
 
     Raises:
@@ -74,7 +92,7 @@ def create(session: Session, principal: Principal, name: str, now: datetime | No
     source = ManualSource(
         id=ids.new_id(_PREFIX),
         tenant_id=principal.tenant_id,
-        name=fields.check_text("name", name, fields.NAME_LENGTH),
+        name=fields.check_text("name", request.name, fields.NAME_LENGTH),
         created_at=moment,
         updated_at=moment,
     )
@@ -82,11 +100,10 @@ def create(session: Session, principal: Principal, name: str, now: datetime | No
         with session.begin_nested():
             session.add(source)
     except IntegrityError as error:
-        raise _duplicate(session, principal.tenant_id, name, error) from error
+        raise _duplicate(session, principal.tenant_id, request.name, error) from error
     row = _to_manual(source, is_enabled=False)
-    _record(session, principal, "price-source.create", None, row, now)
-    revision.bump(session, principal.tenant_id)
-    quotas.admit_object(session, principal.tenant_id)
+    after = _audited(row)
+    record_change(session, principal, "price-source.create", "price-source", row.id, None, after, now, is_new=True)
     return row
 
 
@@ -112,7 +129,7 @@ def find(
 ) -> SourceRow | None:
     """Return one source, preconfigured or the tenant's own, or None.
 
-    With `is_kept` nobody can change or remove a manual one until the transaction ends.
+    With `is_kept` a manual one cannot be changed or removed until the transaction ends.
     """
     definition = definitions.get(source_id)
     if definition is not None:
@@ -157,10 +174,10 @@ def rename(
     principal: Principal,
     definitions: Mapping[str, PriceSource],
     source_id: str,
-    name: str | UnsetType = UNSET,
+    request: PriceSourcePatch,
     now: datetime | None = None,
 ) -> SourceRow:
-    """Change the name of a manual source; unset it stays, and writing what is stored changes nothing.
+    """Change the name of a manual source. An unset name stays, and the stored name changes nothing.
 
     Raises:
         Denied: below operator.
@@ -171,6 +188,7 @@ def rename(
     access.require(principal, Role.OPERATOR)
     source = lock_manual(session, principal.tenant_id, definitions, source_id)
     before = get(session, principal.tenant_id, definitions, source_id)
+    name = request.name
     if name is UNSET or fields.check_text("name", name, fields.NAME_LENGTH) == before.name:
         return before
     try:
@@ -179,8 +197,8 @@ def rename(
     except IntegrityError as error:
         raise _duplicate(session, principal.tenant_id, name, error) from error
     row = _to_manual(source, is_enabled=before.is_enabled)
-    _record(session, principal, "price-source.update", before, row, now)
-    revision.bump(session, principal.tenant_id)
+    states = (_audited(before), _audited(row))
+    record_change(session, principal, "price-source.update", "price-source", row.id, *states, now)
     return row
 
 
@@ -195,7 +213,7 @@ def set_enabled(
 ) -> SourceRow:
     """Enable or disable a source for this tenant alone; asking for the state it is in changes nothing.
 
-    A disabled source is not polled for the tenant and cannot go into new pairs; what is stored goes on valuing.
+    A disabled source is not polled for the tenant and cannot go into new pairs; its stored prices are still used.
 
     Raises:
         Denied: below operator.
@@ -209,18 +227,9 @@ def set_enabled(
     if switch.is_enabled != enabled:
         switch.is_enabled, switch.changed_at = enabled, max(now or utc_now(), switch.changed_at)
         session.flush()
-        audit.record(
-            session,
-            principal.tenant_id,
-            principal.key_id,
-            "price-source.enable" if enabled else "price-source.disable",
-            "price-source",
-            source_id,
-            {"enabled": not enabled},
-            {"enabled": enabled},
-            now,
-        )
-        revision.bump(session, principal.tenant_id)
+        action: audit.Action = "price-source.enable" if enabled else "price-source.disable"
+        old, new = {"enabled": not enabled}, {"enabled": enabled}
+        record_change(session, principal, action, "price-source", source_id, old, new, now)
     return get(session, principal.tenant_id, definitions, source_id)
 
 
@@ -253,14 +262,13 @@ def remove(
         .values(removed_at=moment)
     )
     source.removed_at = source.updated_at = moment
-    _record(session, principal, "price-source.remove", before, None, now)
-    revision.bump(session, principal.tenant_id)
+    record_change(session, principal, "price-source.remove", "price-source", source_id, _audited(before), None, now)
 
 
 def lock_manual(
     session: Session, tenant_id: str, definitions: Mapping[str, PriceSource], source_id: str
 ) -> ManualSource:
-    """Return a manual source for change, which nobody else can do until the transaction ends.
+    """Return a manual source for change; other writers of it wait until the transaction ends.
 
     Raises:
         NotFound: the tenant has no source with this id.
@@ -271,10 +279,7 @@ def lock_manual(
     if not ids.is_id(_PREFIX, source_id):
         raise NotFound("price source", source_id)
     query = _select(tenant_id).where(ManualSource.id == source_id)
-    source = session.scalars(query.with_for_update().execution_options(populate_existing=True)).one_or_none()
-    if source is None:
-        raise NotFound("price source", source_id)
-    return source
+    return lock_one(session, query, "price source", source_id)
 
 
 def is_manual(source_id: str) -> bool:
@@ -370,31 +375,6 @@ def _to_preconfigured(definition: PriceSource, switches: Mapping[str, bool]) -> 
         price_types=tuple(kind for kind in PriceType if kind in supplied),
         history_types=tuple(kind for kind in PriceType if kind in definition.history_types),
         granularities=tuple(definition.granularities),
-    )
-
-
-def _record(
-    session: Session,
-    principal: Principal,
-    action: audit.Action,
-    before: SourceRow | None,
-    after: SourceRow | None,
-    now: datetime | None,
-) -> None:
-    """Record a write of a manual source; one of the two states is there."""
-    source = after or before
-    if source is None:
-        raise ValueError("a write without a source")
-    audit.record(
-        session,
-        principal.tenant_id,
-        principal.key_id,
-        action,
-        "price-source",
-        source.id,
-        None if before is None else _audited(before),
-        None if after is None else _audited(after),
-        now,
     )
 
 

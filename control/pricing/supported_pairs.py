@@ -1,25 +1,35 @@
-"""Rules of supported pairs: what a manual source has prices of; the prices are in `manual_prices`."""
+"""Rules of supported pairs, for which a manual source has prices; the prices are in `manual_prices`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 from sqlalchemy import Row, Select, select
 from sqlalchemy.orm import Session, aliased
 
-from control import access, audit, ids, quotas, revision
+from control import access, ids
 from control.access import Principal, Role
+from control.changes import lock_one, record_change
 from control.clock import utc_now
 from control.errors import Conflict, Invalid, NotFound
+from control.inputs import ITEM, Schema, described
 from control.models import ManualSource, PairSource, PricedItem, PricePair, SupportedPair
 from control.pages import After, Page, check_limit, cut_page
 from control.pricing import items, sources
 from control.pricing.definitions import PriceSource
 from control.pricing.in_use import named
-from control.pricing.price_types import PAIR_FIELDS, PriceType, check_price_type
+from control.pricing.price_types import PAIR_FIELDS, PriceType, PriceTypeName, check_price_type
 
 _PREFIX = "spair_"
+
+
+class SupportedPairCreate(Schema, frozen=True, kw_only=True):
+    """A pair for which a manual source will have prices."""
+
+    priced_as: Annotated[str, described("Symbol of the priced item.", ["FUND1"], **ITEM)]
+    priced_in: Annotated[str, described("Symbol of the item that expresses the price.", **ITEM)] = "USD"
+    price_type: PriceTypeName
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +52,7 @@ def create(
     principal: Principal,
     definitions: Mapping[str, PriceSource],
     source_id: str,
-    *,
-    priced_as: str,
-    priced_in: str,
-    price_type: str,
+    request: SupportedPairCreate,
     now: datetime | None = None,
 ) -> SupportedPairRow:
     """Let a manual source, enabled or not, have prices of an item.
@@ -55,9 +62,7 @@ def create(
         principal: who asks.
         definitions: the preconfigured sources.
         source_id: the source.
-        priced_as: symbol of the item that is priced.
-        priced_in: symbol of the item that expresses the price.
-        price_type: name of the type.
+        request: the pair.
         now: time of creation; None is the clock's.
 
     Raises:
@@ -70,12 +75,12 @@ def create(
     found = sources.get(session, principal.tenant_id, definitions, source_id)
     if found.source_key is None:
         raise sources.preconfigured(found.id, found.name)
-    priced = _item(session, principal.tenant_id, "pricedAs", priced_as)
-    expressed = _item(session, principal.tenant_id, "pricedIn", priced_in)
+    priced = _item(session, principal.tenant_id, "pricedAs", request.priced_as)
+    expressed = _item(session, principal.tenant_id, "pricedIn", request.priced_in)
     if priced.item_key == expressed.item_key:
-        raise Invalid("pricedIn", "same-item", f"{priced_as!r} cannot be priced in itself; name another symbol")
-    kind = check_price_type("priceType", price_type)
-    # Items before their sources, as whoever locks both does.
+        raise Invalid("pricedIn", "same-item", f"{request.priced_as!r} cannot be priced in itself; name another symbol")
+    kind = check_price_type("priceType", request.price_type)
+    # Every writer locks items before their sources.
     source = sources.lock_manual(session, principal.tenant_id, definitions, source_id)
     pair = SupportedPair(
         id=ids.new_id(_PREFIX),
@@ -96,15 +101,14 @@ def create(
         )
     ).one_or_none()
     if existing is not None:
-        named = f"{priced_as}/{priced_in} of type {price_type}"
+        named = f"{request.priced_as}/{request.priced_in} of type {request.price_type}"
         detail = f"the source already has {named}, as {existing}"
         raise Conflict("duplicate-supported-pair", detail, existing, fields=PAIR_FIELDS)
     session.add(pair)
     session.flush()
     row = get(session, principal.tenant_id, definitions, source_id, pair.id)
-    _record(session, principal, "supported-pair.create", None, row, now)
-    revision.bump(session, principal.tenant_id)
-    quotas.admit_object(session, principal.tenant_id)
+    after = _audited(row)
+    record_change(session, principal, "supported-pair.create", "supported-pair", row.id, None, after, now, is_new=True)
     return row
 
 
@@ -150,19 +154,14 @@ def list_page(
     return cut_page([(_to_row(record), After(record.id, record.id)) for record in records], limit)
 
 
-def lock(session: Session, pair: SupportedPairRow) -> None:
-    """Keep others from entering prices of a pair and from removing it, until the transaction ends.
+def lock(session: Session, pair: SupportedPairRow) -> SupportedPair:
+    """Return the stored pair; until the transaction ends, no other one enters prices for it or removes it.
 
     Raises:
         NotFound: removed meanwhile.
     """
-    locked = session.scalars(
-        select(SupportedPair.supported_pair_key)
-        .where(SupportedPair.supported_pair_key == pair.supported_pair_key, SupportedPair.removed_at.is_(None))
-        .with_for_update()
-    ).one_or_none()
-    if locked is None:
-        raise NotFound("supported pair", pair.id)
+    is_there = (SupportedPair.supported_pair_key == pair.supported_pair_key, SupportedPair.removed_at.is_(None))
+    return lock_one(session, select(SupportedPair).where(*is_there), "supported pair", pair.id)
 
 
 def remove(
@@ -184,7 +183,7 @@ def remove(
     # A price pair that is being made keeps its sources, so that it is seen here or does not see this pair.
     sources.lock_manual(session, principal.tenant_id, definitions, source_id)
     before = get(session, principal.tenant_id, definitions, source_id, pair_id)
-    lock(session, before)
+    pair = lock(session, before)
     users = session.scalars(
         select(PricePair.id)
         .join(PairSource, PairSource.pair_key == PricePair.pair_key)
@@ -199,9 +198,8 @@ def remove(
     ).all()
     if users:
         raise Conflict("supported-pair-in-use", f"{pair_id} is used by {named(users)}; change them first", pair_id)
-    session.get_one(SupportedPair, before.supported_pair_key).removed_at = now or utc_now()
-    _record(session, principal, "supported-pair.remove", before, None, now)
-    revision.bump(session, principal.tenant_id)
+    pair.removed_at = now or utc_now()
+    record_change(session, principal, "supported-pair.remove", "supported-pair", pair_id, _audited(before), None, now)
 
 
 def _item(session: Session, tenant_id: str, field: str, symbol: str) -> items.ItemRow:
@@ -240,31 +238,6 @@ def _select(source_key: int) -> Select[Any]:
 
 def _to_row(record: Row[Any]) -> SupportedPairRow:
     return SupportedPairRow(**{**record._mapping, "price_type": PriceType(record.price_type)})
-
-
-def _record(
-    session: Session,
-    principal: Principal,
-    action: audit.Action,
-    before: SupportedPairRow | None,
-    after: SupportedPairRow | None,
-    now: datetime | None,
-) -> None:
-    """Record a write of a supported pair; one of the two states is there."""
-    pair = after or before
-    if pair is None:
-        raise ValueError("a write without a supported pair")
-    audit.record(
-        session,
-        principal.tenant_id,
-        principal.key_id,
-        action,
-        "supported-pair",
-        pair.id,
-        None if before is None else _audited(before),
-        None if after is None else _audited(after),
-        now,
-    )
 
 
 def _audited(pair: SupportedPairRow) -> dict[str, str]:

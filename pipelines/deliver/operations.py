@@ -6,7 +6,7 @@ import duckdb
 
 from control import operations
 from control.instants import write_instant
-from control.operations import ATTESTATION_NUMBER, WAITS_UNTIL, OperationKind, Status
+from control.operations import ATTESTATION_NUMBER, WAITS_UNTIL, OperationKind, Report, Status
 from control.store import ControlStore
 from pipelines.attestations.records import attestation_states
 from pipelines.history.requests import request_states
@@ -24,17 +24,19 @@ def report_requests(connection: duckdb.DuckDBPyConnection, store: ControlStore) 
             operations.report(
                 session,
                 state.operation_key,
-                status=Status(state.status),
-                progress_done=state.done,
-                progress_total=state.total,
-                from_block=state.from_block,
-                to_block=state.to_block,
-                native=state.native,
-                note=state.note,
-                rate=state.rate,
-                estimated_end=None if ends_at is None else ends_at.replace(tzinfo=UTC),
-                error=state.error,
-                result=None if state.waits_until is None else {WAITS_UNTIL: _utc_text(state.waits_until)},
+                Report(
+                    status=Status(state.status),
+                    progress_done=state.done,
+                    progress_total=state.total,
+                    from_block=state.from_block,
+                    to_block=state.to_block,
+                    native=state.native,
+                    note=state.note,
+                    rate=state.rate,
+                    estimated_end=None if ends_at is None else ends_at.replace(tzinfo=UTC),
+                    error=state.error,
+                    result=None if state.waits_until is None else {WAITS_UNTIL: _utc_text(state.waits_until)},
+                ),
             )
 
 
@@ -50,12 +52,14 @@ def report_attestations(connection: duckdb.DuckDBPyConnection, store: ControlSto
             operations.report(
                 session,
                 state.operation_key,
-                status=Status(state.status),
-                progress_done=state.done,
-                progress_total=state.total,
-                to_block=state.block_number,
-                error=state.error,
-                result={**waits, **number} or None,
+                Report(
+                    status=Status(state.status),
+                    progress_done=state.done,
+                    progress_total=state.total,
+                    to_block=state.block_number,
+                    error=state.error,
+                    result={**waits, **number} or None,
+                ),
             )
 
 
@@ -77,11 +81,13 @@ def report_discoveries(connection: duckdb.DuckDBPyConnection, store: ControlStor
             operations.report(
                 session,
                 state.operation_key,
-                status=Status(state.status),
-                progress_done=state.done,
-                progress_total=state.total,
-                result={"pricesStored": state.prices_stored, "missing": missing},
-                error=state.error,
+                Report(
+                    status=Status(state.status),
+                    progress_done=state.done,
+                    progress_total=state.total,
+                    result={"pricesStored": state.prices_stored, "missing": missing},
+                    error=state.error,
+                ),
             )
 
 

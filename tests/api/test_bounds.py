@@ -11,13 +11,13 @@ import pytest
 from api.errors import ApiError
 from api.http.bodies import read_body
 from api.http.parameters import read_moment, read_range
-from api.prices.schemas.sources import ManualPriceCreate
 from control import fields
 from control.errors import Invalid, Unparseable
 from control.history import parse_range
 from control.pricing.decimals import positive_decimal
 from control.pricing.discovery import WindowSize, check_multiplier
 from control.pricing.durations import read_duration
+from control.pricing.manual_prices import ManualPriceCreate
 from tests.api.document import DOCUMENT, check
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

@@ -16,6 +16,7 @@ from api.examples import (
 )
 from control import operations, tokens
 from control.models import TrackingWindow
+from control.operations import HistoryRequest
 from tests.api.marts import publish
 from tests.api.test_errors import problem
 from tests.api.world import FRESH_TOKEN_ID, HOLDERS, NFT_TOKEN_ID, World, hash_of, marts_rows, time_of
@@ -231,7 +232,9 @@ def test_coverage_of_a_token_with_history_requests_only(world: World) -> None:
         principal = world.principals["admin"]
         for start in ("block:20", "creation"):
             token = tokens.get(session, world.tenant_id, NFT_TOKEN_ID)
-            operations.request_history(session, principal, token, start=start, end="block:59", native=None)
+            operations.request_history(
+                session, principal, token, HistoryRequest(from_=start, to="block:59", native=None)
+            )
     rows = marts_rows(world)
     facts = {"as_of_block_number": 59, "as_of_finality": "Finalized", "contract_status": "Fungible"}
     rows["tokens"] = [row | (facts if row["token_id"] == NFT_TOKEN_ID else {}) for row in rows["tokens"]]
@@ -349,7 +352,10 @@ def test_coverage_lists_more_than_a_thousand_history_requests(world: World) -> N
         token = tokens.get(session, world.tenant_id, FRESH_TOKEN_ID)
         for number in range(1, 1003):
             operations.request_history(
-                session, world.principals["admin"], token, start=f"block:{number}", end="now", native=None
+                session,
+                world.principals["admin"],
+                token,
+                HistoryRequest(from_=f"block:{number}", to="now", native=None),
             )
     with world.client() as client:
         history = client.get(f"/v1/tokens/{FRESH_TOKEN_ID}/coverage").json()["history"]

@@ -8,6 +8,7 @@ from litestar.testing import TestClient
 
 from api.examples import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
 from control import operations
+from control.operations import Report
 from tests.api.marts import publish
 from tests.api.test_errors import problem
 from tests.api.world import BIG_TOKEN_ID, FRESH_TOKEN_ID, NFT_TOKEN_ID, World, marts_rows, time_of
@@ -138,7 +139,7 @@ def test_unknown_creation_block_gives_an_upper_bound(world: World, observed: Tes
     made = observed.post(f"{FRESH}/history-requests", json={"from": "creation"}).json()
     with world.store.write() as session:
         (key,) = [row.operation_key for row in operations.unfinished(session) if row.id == made["id"]]
-        operations.report(session, key, from_block=300)
+        operations.report(session, key, Report(from_block=300))
     known = estimate(observed, FRESH, **{"from": "creation"})
     assert (known["status"], known["detail"], known["fromBlock"], known["blocks"]) == ("Estimated", None, 300, 111)
     wallet = estimate(observed, WALLET, **{"from": "creation"})

@@ -57,6 +57,7 @@ from api.examples import (
 from api.reports import assets
 from control import access, ledgers, operations, revision
 from control.access import Principal, Role
+from control.ledgers import LedgerPut
 from control.models import Operation, Subject, Tenant, TrackingWindow
 from control.networks.definitions import load_networks
 from control.settings import Settings, load_settings
@@ -236,11 +237,11 @@ def copy_world(world: World, directory: Path) -> World:
     return replace(world, settings=settings, store=open_store(settings), clock=Clock())
 
 
-def report(world: World, operation_id: str, **values: Any) -> None:
+def report(world: World, operation_id: str, now: datetime | None = None, **values: Any) -> None:
     """Report progress of an unfinished operation, as the pipeline does."""
     with world.store.write() as session:
         (key,) = [row.operation_key for row in operations.unfinished(session) if row.id == operation_id]
-        assert operations.report(session, key, **values)
+        assert operations.report(session, key, operations.Report(**values), now)
 
 
 def _settings(directory: Path) -> Settings:
@@ -278,8 +279,10 @@ def make_world(directory: Path) -> World:
                 world.keys[caller] = token
                 world.principals[caller] = Principal(tenant.id, key.id, Role(role))
         for caller in ("admin", "foreign"):
-            ledgers.put(session, world.principals[caller], networks, EXAMPLE_NETWORK, EXAMPLE_LEDGER)
-        ledgers.put(session, world.principals["admin"], networks, EXAMPLE_NETWORK, EXAMPLE_UNUSED_LEDGER)
+            ledgers.put(session, world.principals[caller], networks, EXAMPLE_NETWORK, LedgerPut(name=EXAMPLE_LEDGER))
+        ledgers.put(
+            session, world.principals["admin"], networks, EXAMPLE_NETWORK, LedgerPut(name=EXAMPLE_UNUSED_LEDGER)
+        )
         for subject_id, address in _ADDRESSES.items():
             caller = "foreign" if subject_id in (FOREIGN_TOKEN_ID, FOREIGN_WALLET_ID) else "admin"
             principal = world.principals[caller]

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from control import access, ledgers, subjects, tokens, wallets
+from control.ledgers import LedgerPut
 from control.networks.definitions import load_networks
 from control.settings import load_settings
 from control.store import open_store
+from control.subjects import TokenCreate, WalletCreate
 from tests.chain.node import AnvilNode
 from tests.chain.world import Token, World
 from tests.e2e.service import Service
@@ -61,16 +63,16 @@ def track(
         with store.write() as session:
             principal = access.authenticate(session, key)
             networks = load_networks(settings.networks_file, service.environment)
-            ledgers.put(session, principal, networks, network, network)
+            ledgers.put(session, principal, networks, network, LedgerPut(name=network))
             ids = {}
             for token, opened_at in tracked_tokens.items():
                 row = tokens.create(
-                    session, principal, ledger=network, symbol=str(token.symbol), ledger_id=token.address
+                    session, principal, TokenCreate(ledger=network, symbol=str(token.symbol), ledger_id=token.address)
                 )
                 subjects.set_tracking(session, principal, row, True, now=opened_at)
                 ids[token.address] = row.id
             for address, opened_at in (tracked_wallets or {}).items():
-                row = wallets.create(session, principal, ledger=network, ledger_id=address)
+                row = wallets.create(session, principal, WalletCreate(ledger=network, ledger_id=address))
                 subjects.set_tracking(session, principal, row, True, now=opened_at)
                 ids[address] = row.id
             return ids

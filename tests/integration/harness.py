@@ -18,13 +18,14 @@ import duckdb
 
 from control import access, attestations, ledgers, operations, subjects, tenants, tokens, wallets
 from control.access import Principal
+from control.ledgers import LedgerPut
 from control.models import TrackingWindow
 from control.networks.definitions import load_networks
-from control.operations import OperationRow
+from control.operations import HistoryRequest, OperationRow
 from control.settings import load_settings
 from control.snapshot import read_snapshot
 from control.store import open_store
-from control.subjects import SubjectRow
+from control.subjects import SubjectRow, TokenCreate, WalletCreate
 from pipelines.attestations.collecting import Periods, collect_attestations
 from pipelines.chain.checks import check_batch
 from pipelines.chain.segments import NetworkReport
@@ -165,7 +166,7 @@ class Service:
             tenant = tenants.create(session, name)
             key, _ = access.create_key(session, tenant.id, access.Role.ADMIN)
             principal = Principal(tenant.id, key.id, access.Role.ADMIN)
-            ledgers.put(session, principal, self.networks, network, network)
+            ledgers.put(session, principal, self.networks, network, LedgerPut(name=network))
         return principal
 
     def bearer(self, principal: Principal) -> str:
@@ -176,14 +177,14 @@ class Service:
     def ledger(self, principal: Principal, network: str) -> None:
         """Make one more ledger, named as its network."""
         with self.store.write() as session:
-            ledgers.put(session, principal, self.networks, network, network)
+            ledgers.put(session, principal, self.networks, network, LedgerPut(name=network))
 
     def token(
         self, principal: Principal, address: str, *, tracked_from: datetime | None = None, ledger: str = "local"
     ) -> SubjectRow:
         """Add a token, tracked from an instant or not at all."""
         with self.store.write() as session:
-            row = tokens.create(session, principal, ledger=ledger, symbol="TKN", ledger_id=address)
+            row = tokens.create(session, principal, TokenCreate(ledger=ledger, symbol="TKN", ledger_id=address))
         return row if tracked_from is None else self.track(principal, row, True, tracked_from)
 
     def wallet(
@@ -191,7 +192,7 @@ class Service:
     ) -> SubjectRow:
         """Add a wallet, tracked from an instant or not at all."""
         with self.store.write() as session:
-            row = wallets.create(session, principal, ledger=ledger, ledger_id=address)
+            row = wallets.create(session, principal, WalletCreate(ledger=ledger, ledger_id=address))
         return row if tracked_from is None else self.track(principal, row, True, tracked_from)
 
     def track(self, principal: Principal, subject: SubjectRow, enabled: bool, at: datetime) -> SubjectRow:
@@ -321,7 +322,9 @@ class Service:
     ) -> OperationRow:
         """Ask for a past range."""
         with self.store.write() as session:
-            return operations.request_history(session, principal, subject, start=start, end=end, native=native)
+            return operations.request_history(
+                session, principal, subject, HistoryRequest(from_=start, to=end, native=native)
+            )
 
     def operation(self, operation: OperationRow) -> OperationRow:
         """Return the current state of an operation."""

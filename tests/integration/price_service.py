@@ -18,7 +18,10 @@ from control.networks.definitions import load_networks
 from control.operations import OperationRow
 from control.pricing import discovery, items, pairs
 from control.pricing.definitions import PriceSource, price_sources_in_force
-from control.pricing.pairs import PairRow
+from control.pricing.discovery import PriceDiscoveryRequest
+from control.pricing.items import PricedItemCreate
+from control.pricing.pairs import PairCreate, PairRow
+from control.pricing.price_types import PriceType
 from control.snapshot import read_manual_prices, read_snapshot
 from pipelines.deliver.operations import cancelled_discoveries, report_discoveries
 from pipelines.prices.asking import opener
@@ -80,17 +83,19 @@ class PriceService(Service):
         with self.store.write() as session:
             for symbol in (priced_as, priced_in, *filter(None, [rules.get("bridge")])):
                 if items.find(session, principal.tenant_id, symbol) is None:
-                    items.create(session, principal, symbol=symbol, name=symbol, item_class="Other")
+                    items.create(session, principal, PricedItemCreate(symbol=symbol, name=symbol, class_="Other"))
             return pairs.create(
                 session,
                 principal,
                 self.sources,
                 lambda _: {},
-                priced_as=priced_as,
-                priced_in=priced_in,
-                price_type=price_type,
-                price_sources=sources,
-                **rules,
+                PairCreate(
+                    priced_as=priced_as,
+                    priced_in=priced_in,
+                    price_type=PriceType(price_type),
+                    price_sources=list(sources),
+                    **rules,
+                ),
             )
 
     def discover(
@@ -103,10 +108,7 @@ class PriceService(Service):
                 principal,
                 self.sources,
                 pair.id,
-                start=start,
-                end=end,
-                window_size=size,
-                multiplier=Decimal(multiplier),
+                PriceDiscoveryRequest(from_=start, to=end, window_size=size, multiplier=Decimal(multiplier)),
             )
 
     # The pipeline

@@ -10,6 +10,7 @@ import pytest
 
 from control import operations, tracking
 from control.operations import OperationRow, Status
+from control.tracking import TrackingPut
 from tests.chain.conftest import GENESIS_TIME
 from tests.chain.fault_proxy import FaultProxy, HttpFault, RpcFault
 from tests.chain.node import AnvilNode
@@ -377,7 +378,8 @@ def test_history_requested_with_tracking_joins_it_without_a_gap(node: AnvilNode,
     opened_at = instant(node, node.head()) + timedelta(minutes=1)
     subject = service.token(tenant, gold.address)
     with service.store.write() as session:
-        asked = tracking.set_tracking(session, tenant, subject, enabled=True, history="creation", now=opened_at).history
+        request = TrackingPut(tracking_status="enabled", history="creation")
+        asked = tracking.set_tracking(session, tenant, subject, request, now=opened_at).history
     assert asked is not None
     service.good_cycle()
     service.history()

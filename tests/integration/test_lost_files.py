@@ -14,6 +14,7 @@ from litestar.testing import TestClient
 
 from api.app import create_app
 from control.pricing import links
+from control.pricing.links import PricedAsPut
 from tests import damages
 from tests.chain.conftest import GENESIS_TIME
 from tests.chain.node import AnvilNode
@@ -64,7 +65,7 @@ def prepared(ready_folder: tuple[Path, str], tmp_path_factory: pytest.TempPathFa
             client.headers["Authorization"] = f"Bearer {service.bearer(tenant)}"
             _price(client)
         with service.store.write() as session:
-            links.link(session, tenant, token, priced_as="TKN")
+            links.link(session, tenant, token, PricedAsPut(priced_as="TKN"))
         world.distribute(gold, 100)
         cycle(service)
         older = service.settings.marts_path.read_bytes()

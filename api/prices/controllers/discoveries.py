@@ -1,32 +1,24 @@
 """Discoveries of a pair's past prices: asked for, watched, and cancelled."""
 
-from decimal import Decimal
 from typing import Annotated, cast
 
 from litestar import Controller
-from msgspec import UNSET
 from sqlalchemy.orm import Session
 
 from api.examples import EXAMPLE_PAIR_OPERATION_ID
 from api.http.calls import Call, Tabular, Written
-from api.http.inputs import OPERATION_ID
 from api.http.parameters import Cursor, Injected, Limit, in_path
 from api.http.route_specs import Example, RouteSpec
 from api.http.routes import delete, get, post
 from api.operations.waiting import Owned, cancel_operation, list_operations, read_operation
 from api.prices.parameters import PairId
-from api.prices.schemas.pairs import (
-    MissingPrices,
-    PriceDiscoveries,
-    PriceDiscovery,
-    PriceDiscoveryRequest,
-    WindowProgress,
-    WindowSize,
-)
+from api.prices.schemas.pairs import MissingPrices, PriceDiscoveries, PriceDiscovery, WindowProgress
 from control.access import Role
+from control.inputs import OPERATION_ID
 from control.instants import read_instant_or_day
 from control.operations import OperationKind, OperationRow
 from control.pricing import discovery, pairs
+from control.pricing.discovery import PriceDiscoveryRequest, WindowSizeName
 
 OperationId = Annotated[
     str, in_path("operationId", "Id of the discovery, `op_...`.", EXAMPLE_PAIR_OPERATION_ID, OPERATION_ID)
@@ -61,18 +53,8 @@ class PriceDiscoveryController(Controller):
         """
 
         def work(session: Session) -> PriceDiscovery:
-            return _to_discovery(
-                discovery.request(
-                    session,
-                    call.principal,
-                    call.services.price_sources,
-                    pair_id,
-                    start=payload.from_,
-                    end=payload.to,
-                    window_size=payload.window_size,
-                    multiplier=Decimal(1) if payload.multiplier is UNSET else payload.multiplier,
-                )
-            )
+            definitions = call.services.price_sources
+            return _to_discovery(discovery.request(session, call.principal, definitions, pair_id, payload))
 
         location = f"/v2/pairs/{pair_id}/prices/async-operations"
         return call.write_once(202, work, lambda identifier: f"{location}/{identifier}")
@@ -124,7 +106,7 @@ def _to_discovery(operation: OperationRow) -> PriceDiscovery:
         progress=WindowProgress(done=operation.progress_done, total=operation.progress_total),
         from_=read_instant_or_day("from", operation.from_text),
         to=read_instant_or_day("to", operation.to_text),
-        window_size=cast("WindowSize", operation.parameters["windowSize"]),
+        window_size=cast("WindowSizeName", operation.parameters["windowSize"]),
         multiplier=operation.parameters["multiplier"],
         prices_stored=found["pricesStored"],
         missing=[

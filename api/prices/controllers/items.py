@@ -8,16 +8,16 @@ from sqlalchemy.orm import Session
 from api.engine.serving import Snapshot
 from api.examples import EXAMPLE_SYMBOL, EXAMPLE_UNUSED_SYMBOL
 from api.http.calls import Call, Tabular, Written
-from api.http.inputs import ITEM
 from api.http.lists import STORED, read_list, stored
 from api.http.parameters import Cursor, Injected, Limit, in_path
 from api.http.route_specs import Example, RouteSpec
 from api.http.routes import delete, get, patch, post, put
-from api.prices.schemas.items import MappingSymbolsPut, PricedItem, PricedItemCreate, PricedItemPatch, PricedItems
+from api.prices.schemas.items import PricedItem, PricedItems
 from api.prices.source_reading import mapping_statuses, to_priced_item
 from control.access import Role
+from control.inputs import ITEM
 from control.pricing import items
-from control.pricing.items import ItemRow
+from control.pricing.items import ItemRow, MappingSymbolsPut, PricedItemCreate, PricedItemPatch
 
 Symbol = Annotated[str, in_path("symbol", "Symbol of the item, as it was added.", EXAMPLE_SYMBOL, ITEM)]
 
@@ -45,12 +45,7 @@ class PricedItemController(Controller):
         """
 
         def work(session: Session) -> PricedItem:
-            return to_priced_item(
-                items.create(
-                    session, call.principal, symbol=payload.symbol, name=payload.name, item_class=payload.class_
-                ),
-                {},
-            )
+            return to_priced_item(items.create(session, call.principal, payload), {})
 
         return call.write_once(201, work, f"/v1/priced-items/{payload.symbol}")
 
@@ -97,7 +92,7 @@ class PricedItemController(Controller):
         """
         with call.snapshot() as snapshot:
             with call.store.write() as session:
-                item = items.update(session, call.principal, symbol, name=payload.name, item_class=payload.class_)
+                item = items.update(session, call.principal, symbol, payload)
             return _with_statuses(call, snapshot, item)
 
     @delete(
@@ -135,10 +130,9 @@ class PricedItemController(Controller):
         They replace all existing ones. Without a symbol for a source, the item's own symbol is searched in the source's
         market list. A symbol that the list does not have is accepted; `mappingStatus` shows it.
         """
-        mappings = [(mapping.price_source, mapping.symbol) for mapping in payload.mappings]
         with call.snapshot() as snapshot:
             with call.store.write() as session:
-                item = items.put_mappings(session, call.principal, call.services.price_sources, symbol, mappings)
+                item = items.put_mappings(session, call.principal, call.services.price_sources, symbol, payload)
             return _with_statuses(call, snapshot, item)
 
 

@@ -7,11 +7,13 @@ from api.http.calls import Call
 from api.http.parameters import Injected
 from api.http.route_specs import Example, RouteSpec
 from api.http.routes import delete, put
-from api.prices.schemas.pairs import PricedAsPut, TokenLink
+from api.http.structs import filled
+from api.prices.schemas.pairs import TokenLink
 from api.subjects.parameters import TokenId
 from control import tokens
 from control.access import Role
 from control.pricing import links
+from control.pricing.links import PricedAsPut
 
 
 class TokenLinkController(Controller):
@@ -34,14 +36,9 @@ class TokenLinkController(Controller):
         the past. A new link replaces the existing one.
         """
         with call.store.write() as session:
-            token = links.link(
-                session,
-                call.principal,
-                tokens.get(session, call.tenant_id, token_id),
-                priced_as=payload.priced_as,
-                pair_id=payload.pair_id,
-            )
-        return TokenLink(id=token.id, priced_as=token.priced_as, priced_in=token.priced_in, pair_id=token.pair_id)
+            token = tokens.get(session, call.tenant_id, token_id)
+            token = links.link(session, call.principal, token, payload)
+        return filled(TokenLink, token)
 
     @delete(
         "/",

@@ -8,25 +8,18 @@ from sqlalchemy.orm import Session
 from api.examples import EXAMPLE_SUPPORTED_PAIR_ID, EXAMPLE_SYMBOL, EXAMPLE_UNUSED_SUPPORTED_PAIR_ID
 from api.http.bodies import Rows
 from api.http.calls import Call, Tabular, Written
-from api.http.inputs import SUPPORTED_PAIR_ID
 from api.http.lists import STORED, read_list, stored
 from api.http.parameters import Cursor, From, Injected, Limit, To, in_path, read_range
 from api.http.route_specs import Example, RouteSpec
 from api.http.routes import delete, get, post
+from api.http.structs import filled
 from api.prices.parameters import SourceId
-from api.prices.schemas.sources import (
-    ManualPrice,
-    ManualPriceBatch,
-    ManualPriceCreate,
-    ManualPrices,
-    SupportedPair,
-    SupportedPairCreate,
-    SupportedPairs,
-)
+from api.prices.schemas.sources import ManualPrice, ManualPriceBatch, ManualPrices, SupportedPair, SupportedPairs
 from control.access import Role
+from control.inputs import SUPPORTED_PAIR_ID
 from control.pricing import manual_prices, supported_pairs
-from control.pricing.manual_prices import ManualPriceRow, PriceEntry
-from control.pricing.supported_pairs import SupportedPairRow
+from control.pricing.manual_prices import ManualPriceCreate, ManualPriceRow
+from control.pricing.supported_pairs import SupportedPairCreate, SupportedPairRow
 
 SupportedPairId = Annotated[
     str, in_path("pairId", "Id of the pair of this source, `spair_...`.", EXAMPLE_SUPPORTED_PAIR_ID, SUPPORTED_PAIR_ID)
@@ -61,17 +54,8 @@ class SupportedPairController(Controller):
         """
 
         def work(session: Session) -> SupportedPair:
-            return _to_supported_pair(
-                supported_pairs.create(
-                    session,
-                    call.principal,
-                    call.services.price_sources,
-                    source_id,
-                    priced_as=payload.priced_as,
-                    priced_in=payload.priced_in,
-                    price_type=payload.price_type,
-                )
-            )
+            definitions = call.services.price_sources
+            return _to_supported_pair(supported_pairs.create(session, call.principal, definitions, source_id, payload))
 
         return call.write_once(201, work, lambda identifier: f"/v2/price-sources/{source_id}/pairs/{identifier}")
 
@@ -145,8 +129,7 @@ class SupportedPairController(Controller):
         instant twice in one request is refused. A disabled source accepts prices too. Prices are listed here at once.
         They count in pairs and values after the next cycle, which this request triggers.
         """
-        entries = [PriceEntry(row.price, row.effective_from, row.note) for row in payload.rows]
-        prices = manual_prices.check_prices(entries, is_bulk=payload.is_bulk)
+        prices = manual_prices.check_prices(payload.rows, is_bulk=payload.is_bulk)
 
         def work(session: Session) -> ManualPrice | ManualPriceBatch:
             definitions = call.services.price_sources
@@ -194,24 +177,8 @@ class SupportedPairController(Controller):
 
 
 def _to_supported_pair(pair: SupportedPairRow) -> SupportedPair:
-    return SupportedPair(
-        id=pair.id,
-        price_source=pair.source_id,
-        priced_as=pair.priced_as,
-        priced_in=pair.priced_in,
-        price_type=pair.price_type.value,
-        created_at=pair.created_at,
-    )
+    return filled(SupportedPair, pair, price_source=pair.source_id)
 
 
 def _to_manual_price(price: ManualPriceRow) -> ManualPrice:
-    return ManualPrice(
-        id=price.id,
-        price=price.price,
-        effective_from=price.effective_from,
-        revision=price.revision,
-        is_current=price.is_current,
-        note=price.note,
-        created_at=price.created_at,
-        created_by=price.created_by,
-    )
+    return filled(ManualPrice, price)

@@ -2,6 +2,7 @@
 
 from litestar import Controller
 from msgspec import UNSET
+from msgspec.structs import replace
 from sqlalchemy.orm import Session
 
 from api.errors import invalid_body
@@ -13,11 +14,12 @@ from api.http.route_specs import Example, RouteSpec
 from api.http.routes import delete, get, patch, post
 from api.prices.pair_reading import markets_in, to_pairs
 from api.prices.parameters import PairId
-from api.prices.schemas.pairs import Pair, PairCreate, PairPatch, Pairs
+from api.prices.schemas.pairs import Pair, Pairs
 from api.schema import FieldError
 from control.access import Role
 from control.errors import Conflict, Invalid
 from control.pricing import pairs
+from control.pricing.pairs import PairCreate, PairPatch
 
 
 class PairController(Controller):
@@ -63,15 +65,7 @@ class PairController(Controller):
                     call.principal,
                     call.services.price_sources,
                     markets_in(snapshot, call.tenant_id),
-                    priced_as=payload.priced_as,
-                    priced_in=payload.priced_in,
-                    price_type=payload.price_type,
-                    price_sources=source_ids,
-                    max_age=payload.max_age,
-                    allow_inverse=payload.allow_inverse,
-                    bridge=payload.bridge,
-                    max_jump=payload.max_jump,
-                    max_deviation=payload.max_deviation,
+                    replace(payload, price_sources=source_ids),
                 )
             except Invalid as error:
                 if error.field != "priceSources":
@@ -143,12 +137,7 @@ class PairController(Controller):
                 call.services.price_sources,
                 markets_in(snapshot, call.tenant_id),
                 pair_id,
-                price_sources=payload.price_sources,
-                max_age=payload.max_age,
-                allow_inverse=payload.allow_inverse,
-                bridge=payload.bridge,
-                max_jump=payload.max_jump,
-                max_deviation=payload.max_deviation,
+                payload,
             )
             answer = to_pairs(session, snapshot, call.services.price_sources, [pair], call.now)[0]
         return answer

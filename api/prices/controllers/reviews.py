@@ -10,7 +10,6 @@ from api.engine.rows import as_utc
 from api.engine.serving import Snapshot
 from api.examples import EXAMPLE_PRICE_ID
 from api.http.calls import Call, Fetched, Tabular, Written
-from api.http.inputs import PRICE_ID
 from api.http.lists import read_list
 from api.http.paging import Key
 from api.http.parameters import Cursor, Injected, Limit, in_path
@@ -21,6 +20,7 @@ from api.prices.rows import StoppedPriceRow
 from api.prices.schemas.pairs import QuarantinedPrice, QuarantinedPrices
 from control.access import Role
 from control.errors import Conflict, NotFound
+from control.inputs import PRICE_ID
 from control.pricing import pairs, reviews
 from control.pricing.pairs import PairRow
 from control.pricing.reviews import Decision

@@ -14,11 +14,11 @@ from api.http.parameters import Cursor, Injected, Limit
 from api.http.route_specs import Example, RouteSpec
 from api.http.routes import delete, get, patch, post
 from api.prices.parameters import SourceId
-from api.prices.schemas.sources import PriceSource, PriceSourceCreate, PriceSourcePatch, PriceSources
+from api.prices.schemas.sources import PriceSource, PriceSources
 from api.prices.source_reading import read_polls, to_price_source
 from control.access import Role
 from control.pricing import sources
-from control.pricing.sources import SourceRow
+from control.pricing.sources import PriceSourceCreate, PriceSourcePatch, SourceRow
 
 
 class PriceSourceController(Controller):
@@ -43,7 +43,7 @@ class PriceSourceController(Controller):
         """
 
         def work(session: Session) -> PriceSource:
-            return to_price_source(sources.create(session, call.principal, payload.name), {})
+            return to_price_source(sources.create(session, call.principal, payload), {})
 
         return call.write_once(201, work, lambda identifier: f"/v2/price-sources/{identifier}")
 
@@ -97,7 +97,7 @@ class PriceSourceController(Controller):
         A field that is left out stays the same. A preconfigured source returns 409.
         """
         with call.store.write() as session:
-            source = sources.rename(session, call.principal, call.services.price_sources, source_id, payload.name)
+            source = sources.rename(session, call.principal, call.services.price_sources, source_id, payload)
         return to_price_source(source, {})
 
     @delete(

@@ -4,12 +4,9 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType, field
 
-from api.http.inputs import SOURCE_ID, described, line, whole
 from api.schema import Instant, Page, Schema
-from control.fields import NAME_LENGTH, SYMBOL_LENGTH
-from control.pricing.items import MOST_MAPPINGS, SYMBOL
+from control.pricing.items import ItemClassName
 
-ItemClass = Literal["Currency", "Cryptocurrency", "Commodity", "Equity", "Option", "Fund", "Other"]
 SymbolMappingStatus = Annotated[
     Literal["Resolved", "Unknown", "Pending", "NotNeeded"],
     Meta(
@@ -18,37 +15,6 @@ SymbolMappingStatus = Annotated[
         "which prices your own items."
     ),
 ]
-
-
-class PricedItemCreate(Schema, frozen=True, kw_only=True):
-    """An item to add."""
-
-    symbol: Annotated[
-        str,
-        described("Unique for the tenant, case-sensitive.", ["BTC"], pattern=whole(SYMBOL)),
-    ]
-    name: Annotated[str, line(NAME_LENGTH, "Display name.", ["Bitcoin"])]
-    class_: Annotated[ItemClass, Meta(description="Class of the asset.")] = field(name="class")
-
-
-class PricedItemPatch(Schema, frozen=True, kw_only=True):
-    """Changes to an item. A field that is left out stays the same. The symbol is fixed."""
-
-    name: Annotated[str, line(NAME_LENGTH, "Display name.")] | UnsetType = UNSET
-    class_: ItemClass | UnsetType = field(name="class", default=UNSET)
-
-
-class MappingSymbolPut(Schema, frozen=True, kw_only=True):
-    """The symbol of an item at a source."""
-
-    price_source: Annotated[str, described("`src_...`", ["src_kraken"], **SOURCE_ID)]
-    symbol: Annotated[str, line(SYMBOL_LENGTH, "Symbol in the source's own form, or its unified code.", ["XBT"])]
-
-
-class MappingSymbolsPut(Schema, frozen=True, kw_only=True):
-    """All mappings of an item; they replace the existing ones."""
-
-    mappings: Annotated[list[MappingSymbolPut], described("In any order.", maxItems=MOST_MAPPINGS)]
 
 
 class MappingSymbol(Schema, frozen=True, kw_only=True):
@@ -65,7 +31,7 @@ class PricedItem(Schema, frozen=True, kw_only=True):
     id: Annotated[str, Meta(description="`item_...`. Paths of the API contain the symbol of the item, not this id.")]
     symbol: str
     name: str
-    class_: ItemClass = field(name="class")
+    class_: ItemClassName = field(name="class")
     mappings: Annotated[
         list[MappingSymbol],
         Meta(

@@ -5,8 +5,9 @@ from typing import Annotated, Literal
 from msgspec import Meta, field
 
 from api.schema import DataVersion, Decimal, Instant, Interval, IntervalFrom, IntervalStart, IntervalTo, Page, Schema
+from control.pricing.price_types import PriceTypeName
 
-PriceType = Literal["Ask", "Bid", "Trade", "Market", "NAV"]
+PriceType = PriceTypeName
 Derivation = Annotated[
     Literal["Direct", "Inverse", "Bridge", "Manual"],
     Meta(

@@ -2,27 +2,10 @@
 
 from typing import Annotated, Literal
 
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import Meta
 
-from api.http.inputs import ITEM, described, line, positive, text
 from api.prices.schemas.prices import PriceType
-from api.schema import DataVersion, Decimal, ExactNumber, Instant, Page, Schema
-from control.fields import DESCRIPTION_LENGTH, NAME_LENGTH
-from control.instants import pattern_of
-
-PRICED_IN = "USD"
-
-
-class PriceSourceCreate(Schema, frozen=True, kw_only=True):
-    """A manual source to add."""
-
-    name: Annotated[str, line(NAME_LENGTH, "Unique among your manual sources.", ["Fund desk"])]
-
-
-class PriceSourcePatch(Schema, frozen=True, kw_only=True):
-    """Changes to a manual source. A field that is left out stays the same."""
-
-    name: Annotated[str, line(NAME_LENGTH, "Unique among your manual sources.")] | UnsetType = UNSET
+from api.schema import DataVersion, Decimal, Instant, Page, Schema
 
 
 class PollStatus(Schema, frozen=True, kw_only=True):
@@ -78,14 +61,6 @@ class PriceSources(Schema, frozen=True, kw_only=True):
     as_of: DataVersion
 
 
-class SupportedPairCreate(Schema, frozen=True, kw_only=True):
-    """A pair for which a manual source will have prices."""
-
-    priced_as: Annotated[str, described("Symbol of the priced item.", ["FUND1"], **ITEM)]
-    priced_in: Annotated[str, described("Symbol of the item that expresses the price.", **ITEM)] = PRICED_IN
-    price_type: PriceType
-
-
 class SupportedPair(Schema, frozen=True, kw_only=True):
     """A pair for which a manual source has prices."""
 
@@ -102,22 +77,6 @@ class SupportedPairs(Schema, frozen=True, kw_only=True):
 
     data: list[SupportedPair]
     page: Page
-
-
-class ManualPriceCreate(Schema, frozen=True, kw_only=True):
-    """A price to enter."""
-
-    price: Annotated[ExactNumber, positive("The price.")]
-    effective_from: Annotated[
-        str,
-        described(
-            "Time from which the price is in effect: an instant, or a day (its start), UTC, from 1970 to 2199. A "
-            "future time is allowed.",
-            ["2026-01-31"],
-            pattern=pattern_of(),
-        ),
-    ]
-    note: Annotated[str | None, text(DESCRIPTION_LENGTH, "Free text.")] = None
 
 
 class ManualPrice(Schema, frozen=True, kw_only=True):

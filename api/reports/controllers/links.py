@@ -10,7 +10,6 @@ from api.engine.serving import Snapshot
 from api.examples import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
 from api.http import media_types
 from api.http.calls import NO_STORE, Call, Written
-from api.http.inputs import TOKEN_ID, WALLET_ID
 from api.http.parameters import AsOfMoment, From, FromMoment, Injected, To, ToMoment, read_moments
 from api.http.route_specs import Example, RouteSpec
 from api.http.routes import get, post, put
@@ -22,6 +21,7 @@ from api.subjects.moments import View, read_view, resolve_of_token
 from api.tokens.cap_table_changes import resolve_both
 from control import embedding
 from control.access import Role
+from control.inputs import TOKEN_ID, WALLET_ID
 from control.subjects import Kind
 
 _STATUSES = {200: "The link.", 303: "A redirect to the report, if `Accept` asks for HTML."}

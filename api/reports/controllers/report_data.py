@@ -14,7 +14,6 @@ from api.activities.parameters import DirectionFilter, WalletActivityTypeFilter
 from api.activities.schemas import Direction, WalletActivity, WalletActivityType
 from api.engine.serving import Snapshot
 from api.http.calls import Fetched
-from api.http.inputs import ASSET, FILTER
 from api.http.paging import Key
 from api.http.parameters import From, Injected, TimeRange, To, read_range
 from api.http.routes import get, post
@@ -47,6 +46,7 @@ from api.subjects.finding import parse_address
 from api.subjects.moments import to_as_of, to_coverage, to_moment_coverage
 from api.subjects.names import Names
 from api.subjects.parameters import TrackingStatusFilter
+from control.inputs import ASSET, FILTER
 from control.networks.definitions import NATIVE
 
 ActivitySearch = Annotated[

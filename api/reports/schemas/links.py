@@ -4,9 +4,9 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, field
 
-from api.http.inputs import MOMENT, Keywords, described, id_of
 from api.schema import Instant, Schema
 from control.embedding import MOST_ORIGINS
+from control.inputs import MOMENT, Keywords, described, id_of
 from control.origins import PATTERN
 from control.settings import ReportsProvider
 

@@ -8,7 +8,6 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, UnsetType, field
 
 from api.activities.schemas import Direction, WalletActivity, WalletActivityType
-from api.http.inputs import ASSET, FILTER, INSTANT_OR_DAY, described
 from api.schema import (
     ActivityValueStatus,
     Address,
@@ -50,6 +49,7 @@ from api.values.schemas import (
     WalletValuePoint,
 )
 from api.wallets.schemas import Position
+from control.inputs import ASSET, FILTER, INSTANT_OR_DAY, described
 
 Day = Annotated[str, Meta(description="Day, UTC.", examples=["2026-01-31"])]
 ExplorerUrl = Annotated[

@@ -8,8 +8,10 @@ from typing import Any
 from control.access import Principal
 from control.pricing import items, pairs, sources
 from control.pricing.definitions import PriceSource
+from control.pricing.items import MappingSymbolPut, MappingSymbolsPut, PricedItemCreate
 from control.pricing.matching import MarketIndex
-from control.pricing.pairs import PairRow
+from control.pricing.pairs import PairCreate, PairPatch, PairRow
+from control.pricing.sources import PriceSourceCreate
 from tests.unit.control.conftest import World
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -87,19 +89,26 @@ def add_items(world: World, principal: Principal, *symbols: str) -> None:
     """Store items."""
     with world.store.write() as session:
         for symbol in symbols:
-            items.create(session, principal, symbol=symbol, name=symbol, item_class="Other", now=NOON)
+            items.create(session, principal, PricedItemCreate(symbol=symbol, name=symbol, class_="Other"), now=NOON)
 
 
 def map_item(world: World, symbol: str, source_id: str, mapped: str) -> None:
     """Give an item its mapping symbol."""
     with world.store.write() as session:
-        items.put_mappings(session, world.acme, DEFINITIONS, symbol, [(source_id, mapped)], now=NOON)
+        items.put_mappings(
+            session,
+            world.acme,
+            DEFINITIONS,
+            symbol,
+            MappingSymbolsPut(mappings=[MappingSymbolPut(price_source=source_id, symbol=mapped)]),
+            now=NOON,
+        )
 
 
 def add_manual(world: World, *, name: str = "Ours", enabled: bool = True) -> str:
     """Store a manual source and return its id."""
     with world.store.write() as session:
-        made = sources.create(session, world.acme, name, now=NOON)
+        made = sources.create(session, world.acme, PriceSourceCreate(name=name), now=NOON)
         if enabled:
             sources.set_enabled(session, world.acme, DEFINITIONS, made.id, enabled=True, now=NOON)
     return made.id
@@ -108,21 +117,17 @@ def add_manual(world: World, *, name: str = "Ours", enabled: bool = True) -> str
 def make(world: World, pair: str = "BTC/USD", principal: Principal | None = None, **values: Any) -> PairRow:
     """Store a pair 'AS/IN'."""
     priced_as, priced_in = pair.split("/")
-    given = {"price_type": "Trade", "price_sources": ["src_kraken"], "now": NOON} | values
+    given = {"price_type": "Trade", "price_sources": ["src_kraken"]} | values
+    now = given.pop("now", NOON)
+    request = PairCreate(priced_as=priced_as, priced_in=priced_in, **given)
     with world.store.write() as session:
-        return pairs.create(
-            session,
-            principal or world.acme,
-            DEFINITIONS,
-            markets_of,
-            priced_as=priced_as,
-            priced_in=priced_in,
-            **given,
-        )
+        return pairs.create(session, principal or world.acme, DEFINITIONS, markets_of, request, now)
 
 
 def change(world: World, pair: PairRow, principal: Principal | None = None, **values: Any) -> PairRow:
     """Change a pair."""
-    given = {"now": NOON} | values
+    now = values.pop("now", NOON)
     with world.store.write() as session:
-        return pairs.update(session, principal or world.acme, DEFINITIONS, markets_of, pair.id, **given)
+        return pairs.update(
+            session, principal or world.acme, DEFINITIONS, markets_of, pair.id, PairPatch(**values), now
+        )

@@ -9,8 +9,11 @@ from sqlalchemy import select
 from control import access, audit, ledgers, operations, subjects, tokens, wallets
 from control.audit import AuditFilters
 from control.errors import Conflict, ControlError, Invalid
+from control.ledgers import LedgerPatch, LedgerPut
 from control.models import AuditEvent
+from control.operations import HistoryRequest, Report
 from control.pages import After
+from control.subjects import TokenCreate, TokenPatch, WalletCreate, WalletPatch
 from tests.unit.control.conftest import World, on_both
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -32,18 +35,22 @@ def live_through(world: World) -> dict[str, str]:
     """Do every kind of configuration write once, a second apart; return the ids of the objects."""
     acme = world.acme
     with world.store.write() as session:
-        ledger, _ = ledgers.put(session, acme, world.networks, "ethereum", "main", "Main", now=at(0))
-        ledgers.update(session, acme, "main", description="d", now=at(1))
-        token = tokens.create(session, acme, ledger="main", symbol="T", ledger_id=USDC, name="n", now=at(2))
+        ledger, _ = ledgers.put(
+            session, acme, world.networks, "ethereum", LedgerPut(name="main", display_name="Main"), now=at(0)
+        )
+        ledgers.update(session, acme, "main", LedgerPatch(description="d"), now=at(1))
+        token = tokens.create(
+            session, acme, TokenCreate(ledger="main", symbol="T", ledger_id=USDC, name="n"), now=at(2)
+        )
         token = subjects.set_tracking(session, acme, token, True, at(3))
         operation = operations.request_history(
-            session, acme, token, start="creation", end="now", native=None, now=at(4)
+            session, acme, token, HistoryRequest(from_="creation", to="now", native=None), now=at(4)
         )
         operations.cancel(session, acme, operation, at(5))
-        token = tokens.update(session, acme, token, symbol="U", name=None, now=at(6))
+        token = tokens.update(session, acme, token, TokenPatch(symbol="U", name=None), now=at(6))
         subjects.remove(session, acme, token, at(7))
-        wallet = wallets.create(session, acme, ledger="main", ledger_id=USDC, now=at(8))
-        wallet = wallets.update(session, acme, wallet, external_id="x", now=at(9))
+        wallet = wallets.create(session, acme, WalletCreate(ledger="main", ledger_id=USDC), now=at(8))
+        wallet = wallets.update(session, acme, wallet, WalletPatch(external_id="x"), now=at(9))
         wallet = subjects.set_tracking(session, acme, wallet, True, at(10))
         subjects.remove(session, acme, wallet, at(11))
         ledgers.remove(session, acme, "main", at(12))
@@ -108,23 +115,25 @@ def test_every_write_leaves_its_event(world: World) -> None:
 def test_write_without_a_change_leaves_no_event(world: World) -> None:
     acme = world.acme
     with world.store.write() as session:
-        ledgers.put(session, acme, world.networks, "ethereum", "main")
-        token = tokens.create(session, acme, ledger="main", symbol="T", ledger_id=USDC)
+        ledgers.put(session, acme, world.networks, "ethereum", LedgerPut(name="main"))
+        token = tokens.create(session, acme, TokenCreate(ledger="main", symbol="T", ledger_id=USDC))
         key, _ = access.create_key(session, acme.tenant_id, "viewer")
         access.revoke_key(session, acme.tenant_id, key.id)
-        operation = operations.request_history(session, acme, token, start="creation", end="now", native=None)
+        operation = operations.request_history(
+            session, acme, token, HistoryRequest(from_="creation", to="now", native=None)
+        )
         operations.cancel(session, acme, operation)
     with world.store.read() as session:
         before = session.scalars(select(AuditEvent.id)).all()
     with world.store.write() as session:
-        ledgers.put(session, acme, world.networks, "ethereum", "main")
-        ledgers.update(session, acme, "main", display_name=None)
+        ledgers.put(session, acme, world.networks, "ethereum", LedgerPut(name="main"))
+        ledgers.update(session, acme, "main", LedgerPatch(display_name=None))
         subjects.set_tracking(session, acme, token, False)
-        tokens.update(session, acme, token)
-        tokens.update(session, acme, token, symbol="T", name=None)
+        tokens.update(session, acme, token, TokenPatch())
+        tokens.update(session, acme, token, TokenPatch(symbol="T", name=None))
         access.revoke_key(session, acme.tenant_id, key.id)
         operations.cancel(session, acme, operation)
-        operations.report(session, operation.operation_key, progress_done=3)
+        operations.report(session, operation.operation_key, Report(progress_done=3))
     with world.store.read() as session:
         assert session.scalars(select(AuditEvent.id)).all() == before
 
@@ -133,13 +142,16 @@ def test_write_without_a_change_leaves_no_event(world: World) -> None:
 def test_failed_write_leaves_no_event(world: World) -> None:
     acme = world.acme
     with world.store.write() as session:
-        ledgers.put(session, acme, world.networks, "ethereum", "main")
-        tokens.create(session, acme, ledger="main", symbol="T", ledger_id=USDC)
+        ledgers.put(session, acme, world.networks, "ethereum", LedgerPut(name="main"))
+        tokens.create(session, acme, TokenCreate(ledger="main", symbol="T", ledger_id=USDC))
     before = len(events(world))
     for error, work in (
-        (Conflict, lambda session: tokens.create(session, acme, ledger="main", symbol="T", ledger_id=USDC)),
+        (
+            Conflict,
+            lambda session: tokens.create(session, acme, TokenCreate(ledger="main", symbol="T", ledger_id=USDC)),
+        ),
         (Conflict, lambda session: ledgers.remove(session, acme, "main")),
-        (Invalid, lambda session: ledgers.update(session, acme, "main", display_name="")),
+        (Invalid, lambda session: ledgers.update(session, acme, "main", LedgerPatch(display_name=""))),
     ):
         with pytest.raises(ControlError) as caught, world.store.write() as session:
             work(session)
@@ -160,11 +172,11 @@ def test_event_names_its_request_if_there_is_one(world: World) -> None:
     token = audit.REQUEST_ID.set("req-1")
     try:
         with world.store.write() as session:
-            ledgers.put(session, world.acme, world.networks, "ethereum", "one")
+            ledgers.put(session, world.acme, world.networks, "ethereum", LedgerPut(name="one"))
     finally:
         audit.REQUEST_ID.reset(token)
     with world.store.write() as session:
-        ledgers.put(session, world.acme, world.networks, "ethereum", "two")
+        ledgers.put(session, world.acme, world.networks, "ethereum", LedgerPut(name="two"))
     assert [event.request_id for event in events(world)] == [None, "req-1"]
 
 
@@ -192,7 +204,7 @@ def test_pages_hold_every_event_once_also_when_one_is_added(world: World) -> Non
     live_through(world)
     with world.store.write() as session:
         for name in ("a", "b", "c"):  # at one moment
-            ledgers.put(session, world.acme, world.networks, "ethereum", name, now=at(20))
+            ledgers.put(session, world.acme, world.networks, "ethereum", LedgerPut(name=name), now=at(20))
     whole = [event.id for event in events(world, end=at(30))]
     for limit in (1, 2, 5):
         seen: list[str] = []
@@ -203,7 +215,9 @@ def test_pages_hold_every_event_once_also_when_one_is_added(world: World) -> Non
             seen += [event.id for event in page.rows]
             if len(seen) == limit:
                 with world.store.write() as session:
-                    ledgers.put(session, world.acme, world.networks, "ethereum", f"later-{limit}", now=at(25))
+                    ledgers.put(
+                        session, world.acme, world.networks, "ethereum", LedgerPut(name=f"later-{limit}"), now=at(25)
+                    )
             after = page.after
             if after is None:
                 break
@@ -225,7 +239,7 @@ def test_the_newest_id_moves_with_every_event(world: World) -> None:
     seen = set()
     for name in ("a", "b"):
         with world.store.write() as session:
-            ledgers.put(session, world.acme, world.networks, "ethereum", name)
+            ledgers.put(session, world.acme, world.networks, "ethereum", LedgerPut(name=name))
         with world.store.read() as session:
             seen.add(audit.newest_id(session, world.acme.tenant_id))
     assert len(seen) == 2

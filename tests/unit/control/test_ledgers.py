@@ -2,25 +2,29 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
 from control import ledgers, revision, subjects, tokens, wallets
 from control.access import Principal, Role
 from control.errors import Conflict, Denied, Invalid, NotFound
+from control.ledgers import LedgerPatch, LedgerPut
 from control.models import Ledger
 from control.networks.evm import EvmDefinition
 from control.networks.pins import enforce_pins, undefined_networks
 from control.pages import After
+from control.subjects import TokenCreate, WalletCreate
 from tests.unit.control.conftest import World, on_both, on_postgres
 from tests.unit.control.second_writer import start_waiting
 
 NOON = datetime(2024, 5, 1, 12, 0, 0, 250_000, tzinfo=UTC)
 
 
-def put(world: World, network: str = "ethereum", name: str = "main", **values: object) -> tuple[Ledger, bool]:
+def put(world: World, network: str = "ethereum", name: str = "main", **values: Any) -> tuple[Ledger, bool]:
+    now = values.pop("now", None)
     with world.store.write() as session:
-        return ledgers.put(session, world.acme, world.networks, network, name, **values)  # type: ignore[arg-type]
+        return ledgers.put(session, world.acme, world.networks, network, LedgerPut(name=name, **values), now)
 
 
 def count(world: World) -> int:
@@ -53,7 +57,7 @@ def test_a_name_is_one_tenants_and_one_networks(world: World) -> None:
         put(world, network="polygon")
     assert (caught.value.code, caught.value.existing_id) == ("ledger-on-other-network", ledger.id)
     with world.store.write() as session:
-        other, is_created = ledgers.put(session, world.other, world.networks, "polygon", "main")
+        other, is_created = ledgers.put(session, world.other, world.networks, "polygon", LedgerPut(name="main"))
     assert is_created
     with world.store.read() as session:
         for reference in (ledger.id, "main"):
@@ -93,7 +97,7 @@ def test_an_unknown_network_is_not_found_and_a_viewer_denied(world: World) -> No
         put(world, network="nowhere")
     viewer = Principal(world.acme.tenant_id, world.acme.key_id, Role.VIEWER)
     with pytest.raises(Denied), world.store.write() as session:
-        ledgers.put(session, viewer, world.networks, "ethereum", "main")
+        ledgers.put(session, viewer, world.networks, "ethereum", LedgerPut(name="main"))
     assert count(world) == 0
 
 
@@ -122,7 +126,9 @@ def test_pages_hold_every_ledger_once_also_when_one_is_added(world: World) -> No
 @on_postgres
 def test_two_writers_of_one_name_give_one_ledger(world: World) -> None:
     with world.store.write() as session:
-        first, is_created = ledgers.put(session, world.acme, world.networks, "ethereum", "main", "first")
+        first, is_created = ledgers.put(
+            session, world.acme, world.networks, "ethereum", LedgerPut(name="main", display_name="first")
+        )
         same = start_waiting(world.settings, lambda: put(world, display_name="second"))
         elsewhere = start_waiting(world.settings, lambda: put(world, network="polygon"))
     ledger, is_second_created = same.result()
@@ -143,7 +149,7 @@ def test_a_network_in_use_keeps_its_chain(world: World) -> None:
         ),
     }
     with pytest.raises(Conflict) as caught, world.store.write() as session:
-        ledgers.put(session, world.acme, changed, "ethereum", "second")
+        ledgers.put(session, world.acme, changed, "ethereum", LedgerPut(name="second"))
     assert caught.value.code == "network-changed"
     assert "evm chain 1," in caught.value.detail
     assert "evm chain 2" in caught.value.detail
@@ -173,16 +179,18 @@ def test_update_keeps_unset_fields_and_none_clears_a_field(world: World) -> None
     ledger, _ = put(world, display_name="Main", description="d", now=NOON)
     later = NOON + timedelta(seconds=1)
     with world.store.write() as session:
-        changed = ledgers.update(session, world.acme, "main", display_name="Other", now=later)
+        changed = ledgers.update(session, world.acme, "main", LedgerPatch(display_name="Other"), now=later)
     assert (changed.display_name, changed.description, changed.updated_at) == ("Other", "d", later)
     with world.store.write() as session:
-        cleared = ledgers.update(session, world.acme, ledger.id, display_name=None, description=None, now=later)
+        cleared = ledgers.update(
+            session, world.acme, ledger.id, LedgerPatch(display_name=None, description=None), now=later
+        )
     assert (cleared.id, cleared.display_name, cleared.description) == (ledger.id, None, None)
     with world.store.read() as session:
         before = revision.read_revision(session)
     with world.store.write() as session:
-        ledgers.update(session, world.acme, "main", display_name=None)
-        ledgers.update(session, world.acme, "main")
+        ledgers.update(session, world.acme, "main", LedgerPatch(display_name=None))
+        ledgers.update(session, world.acme, "main", LedgerPatch())
     with world.store.read() as session:
         assert revision.read_revision(session) == before
 
@@ -192,12 +200,12 @@ def test_invalid_changes_are_refused(world: World) -> None:
     viewer = Principal(world.acme.tenant_id, world.acme.key_id, Role.VIEWER)
     with world.store.write() as session:
         with pytest.raises(Denied):
-            ledgers.update(session, viewer, "main", display_name="x")
+            ledgers.update(session, viewer, "main", LedgerPatch(display_name="x"))
         for principal, name in ((world.other, "main"), (world.acme, "none"), (world.acme, "\x00")):
             with pytest.raises(NotFound):
-                ledgers.update(session, principal, name, display_name="x")
+                ledgers.update(session, principal, name, LedgerPatch(display_name="x"))
         with pytest.raises(Invalid) as caught:
-            ledgers.update(session, world.acme, "main", description="a\x00")
+            ledgers.update(session, world.acme, "main", LedgerPatch(description="a\x00"))
     assert caught.value.field == "description"
 
 
@@ -206,8 +214,10 @@ def test_ledger_in_use_cannot_be_removed(world: World) -> None:
     made = []
     with world.store.write() as session:
         for number in (1, 2):
-            made.append(tokens.create(session, world.acme, ledger="main", symbol="T", ledger_id=f"0x{number:040x}"))
-        wallet = wallets.create(session, world.acme, ledger="main", ledger_id=f"0x{1:040x}")
+            made.append(
+                tokens.create(session, world.acme, TokenCreate(ledger="main", symbol="T", ledger_id=f"0x{number:040x}"))
+            )
+        wallet = wallets.create(session, world.acme, WalletCreate(ledger="main", ledger_id=f"0x{1:040x}"))
     with pytest.raises(Conflict, match="used by 2 tokens and 1 wallet;") as caught, world.store.write() as session:
         ledgers.remove(session, world.acme, "main")
     assert (caught.value.code, caught.value.existing_id) == ("ledger-in-use", ledger.id)

@@ -16,11 +16,13 @@ from control import audit, revision
 from control.access import Principal, Role
 from control.audit import AuditFilters
 from control.errors import Denied, Invalid, InvalidValues, NotFound
+from control.inputs import ExactNumber
 from control.models import ManualPrice
 from control.pages import After
 from control.pricing import manual_prices, sources, supported_pairs
 from control.pricing.decimals import positive_decimal
-from control.pricing.manual_prices import ManualPriceRow, NewPrice, PriceEntry
+from control.pricing.manual_prices import ManualPriceCreate, ManualPriceRow, NewPrice
+from control.pricing.supported_pairs import SupportedPairCreate
 from tests.unit.control.conftest import World, on_both, on_postgres
 from tests.unit.control.pricing import DEFINITIONS, NOON, add_items, add_manual
 from tests.unit.control.second_writer import start_waiting
@@ -28,8 +30,12 @@ from tests.unit.control.second_writer import start_waiting
 DAY = datetime(2026, 1, 31, tzinfo=UTC)
 
 
-def check(*entries: tuple[str, str] | PriceEntry, is_bulk: bool = True) -> list[NewPrice]:
-    made = [entry if isinstance(entry, PriceEntry) else PriceEntry(Decimal(entry[0]), entry[1]) for entry in entries]
+def priced(price: str | int, effective_from: str, note: str | None = None) -> ManualPriceCreate:
+    return ManualPriceCreate(price=ExactNumber(price), effective_from=effective_from, note=note)
+
+
+def check(*entries: tuple[str, str] | ManualPriceCreate, is_bulk: bool = True) -> list[NewPrice]:
+    made = [entry if isinstance(entry, ManualPriceCreate) else priced(entry[0], entry[1]) for entry in entries]
     return manual_prices.check_prices(made, is_bulk=is_bulk)
 
 
@@ -46,13 +52,13 @@ class Desk:
                 world.acme,
                 DEFINITIONS,
                 self.source_id,
-                priced_as="FUND",
-                priced_in="USD",
-                price_type="NAV",
+                SupportedPairCreate(priced_as="FUND", priced_in="USD", price_type="NAV"),
                 now=NOON,
             ).id
 
-    def enter(self, *entries: tuple[str, str] | PriceEntry, principal: Principal | None = None) -> list[ManualPriceRow]:
+    def enter(
+        self, *entries: tuple[str, str] | ManualPriceCreate, principal: Principal | None = None
+    ) -> list[ManualPriceRow]:
         with self.world.store.write() as session:
             return manual_prices.enter(
                 session,
@@ -79,7 +85,7 @@ def desk(world: World) -> Desk:
 
 
 def test_single_price_is_stored(desk: Desk) -> None:
-    (made,) = desk.enter(PriceEntry(Decimal("101.250"), "2026-01-31", "Audited"))
+    (made,) = desk.enter(priced("101.250", "2026-01-31", "Audited"))
     assert (made.price, made.effective_from, made.revision, made.is_current) == ("101.25", DAY, 1, True)
     assert (made.note, made.created_by, made.created_at) == ("Audited", desk.world.acme.key_id, NOON)
     assert desk.all() == [made]
@@ -175,7 +181,7 @@ def test_every_wrong_value_is_named_with_its_row() -> None:
         check(
             ("1", "2026-01-01"),
             ("0", "yesterday"),
-            PriceEntry(Decimal(1), "2026-01-02", "a\x00"),
+            priced(1, "2026-01-02", "a\x00"),
             ("2", "2026-01-01T01:00:00+01:00"),
         )
     assert [(error.field, error.code) for error in caught.value.errors] == [
@@ -209,7 +215,11 @@ def test_revisions_are_of_one_pair(world: World, desk: Desk) -> None:
     add_items(world, world.acme, "EUR")
     with world.store.write() as session:
         desk.pair_id = supported_pairs.create(
-            session, world.acme, DEFINITIONS, desk.source_id, priced_as="FUND", priced_in="EUR", price_type="NAV"
+            session,
+            world.acme,
+            DEFINITIONS,
+            desk.source_id,
+            SupportedPairCreate(priced_as="FUND", priced_in="EUR", price_type="NAV"),
         ).id
     assert [row.revision for row in desk.enter(("1", "2026-01-31"))] == [1]
     assert len(desk.all()) == 1
@@ -258,7 +268,7 @@ def test_many_prices_make_one_event_and_one_configuration_revision(desk: Desk) -
     with desk.world.store.read() as session:
         before = revision.read_revision(session)
     many = desk.enter(("1", "2026-01-02"), ("2", "2026-01-01"))
-    (one,) = desk.enter(PriceEntry(Decimal("3.10"), "2026-01-01", "n"))
+    (one,) = desk.enter(priced("3.10", "2026-01-01", "n"))
     with desk.world.store.read() as session:
         assert revision.read_revision(session) == before + 2
         found = audit.list_page(session, desk.world.acme.tenant_id, AuditFilters(object_id=desk.pair_id)).rows
@@ -334,7 +344,11 @@ def test_keys_follow_commits_across_pairs(world: World, desk: Desk) -> None:
     add_items(world, world.acme, "EUR")
     with world.store.write() as session:
         other.pair_id = supported_pairs.create(
-            session, world.acme, DEFINITIONS, desk.source_id, priced_as="FUND", priced_in="EUR", price_type="NAV"
+            session,
+            world.acme,
+            DEFINITIONS,
+            desk.source_id,
+            SupportedPairCreate(priced_as="FUND", priced_in="EUR", price_type="NAV"),
         ).id
     with world.store.write() as session:
         revision.bump(session, world.acme.tenant_id)
@@ -352,7 +366,7 @@ def test_keys_follow_commits_across_pairs(world: World, desk: Desk) -> None:
 def test_ten_thousand_prices(desk: Desk) -> None:
     first = datetime(2000, 1, 1, tzinfo=UTC)
     entries = [
-        PriceEntry(Decimal(f"{number}.{number:018d}"), f"{first + timedelta(hours=number):%Y-%m-%dT%H:%M:%SZ}")
+        priced(f"{number}.{number:018d}", f"{first + timedelta(hours=number):%Y-%m-%dT%H:%M:%SZ}")
         for number in range(1, 10_001)
     ]
     started = time.process_time()

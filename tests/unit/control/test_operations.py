@@ -8,10 +8,11 @@ import pytest
 from control import ledgers, operations, revision, subjects, tokens, wallets
 from control.access import Principal, Role
 from control.errors import Conflict, Denied, Invalid, NotFound
-from control.operations import OperationKind, OperationRow, Status
+from control.ledgers import LedgerPut
+from control.operations import HistoryRequest, OperationKind, OperationRow, Report, Status
 from control.pages import After
 from control.snapshot import read_snapshot
-from control.subjects import SubjectRow
+from control.subjects import SubjectRow, TokenCreate, WalletCreate
 from tests.unit.control.conftest import World, on_both, on_postgres
 from tests.unit.control.second_writer import start_waiting
 
@@ -22,21 +23,25 @@ USDC = "0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48"
 @pytest.fixture
 def token(world: World) -> SubjectRow:
     with world.store.write() as session:
-        ledgers.put(session, world.acme, world.networks, "ethereum", "main")
-        ledgers.put(session, world.other, world.networks, "ethereum", "main")
-        return tokens.create(session, world.acme, ledger="main", symbol="USDC", ledger_id=USDC)
+        ledgers.put(session, world.acme, world.networks, "ethereum", LedgerPut(name="main"))
+        ledgers.put(session, world.other, world.networks, "ethereum", LedgerPut(name="main"))
+        return tokens.create(session, world.acme, TokenCreate(ledger="main", symbol="USDC", ledger_id=USDC))
 
 
 @pytest.fixture
 def wallet(world: World, token: SubjectRow) -> SubjectRow:
     with world.store.write() as session:
-        return wallets.create(session, world.acme, ledger="main", ledger_id=USDC)
+        return wallets.create(session, world.acme, WalletCreate(ledger="main", ledger_id=USDC))
 
 
 def ask(world: World, subject: SubjectRow, principal: Principal | None = None, **values: Any) -> OperationRow:
-    asked = {"start": "creation", "end": "now", "native": None, "now": NOON} | values
+    given = {"start": "creation"} | values
+    now, is_fungible = given.pop("now", NOON), given.pop("is_fungible", None)
+    asked = HistoryRequest(from_=given["start"], to=given.get("end", "now"), native=given.get("native"))
     with world.store.write() as session:
-        return operations.request_history(session, principal or world.acme, subject, **asked)
+        return operations.request_history(
+            session, principal or world.acme, subject, asked, is_fungible=is_fungible, now=now
+        )
 
 
 def read(world: World, subject: SubjectRow, operation_id: str) -> OperationRow:
@@ -45,8 +50,9 @@ def read(world: World, subject: SubjectRow, operation_id: str) -> OperationRow:
 
 
 def tell(world: World, operation: OperationRow, **values: Any) -> bool:
+    now = values.pop("now", None)
     with world.store.write() as session:
-        return operations.report(session, operation.operation_key, **values)
+        return operations.report(session, operation.operation_key, Report(**values), now)
 
 
 def cancel(world: World, operation: OperationRow, now: datetime = NOON) -> OperationRow:
@@ -220,7 +226,7 @@ def test_a_finished_operation_never_moves_again(world: World, token: SubjectRow,
 
 def test_report_on_an_unknown_operation_is_refused(world: World) -> None:
     with world.store.write() as session:
-        assert not operations.report(session, 999, status=Status.RUNNING)
+        assert not operations.report(session, 999, Report(status=Status.RUNNING))
 
 
 def test_cancel_is_requested_once_and_done_by_the_pipeline(world: World, token: SubjectRow) -> None:
@@ -305,7 +311,7 @@ def test_snapshot_has_requests_of_existing_subjects(world: World, token: Subject
 def test_concurrent_report_and_cancel_lose_nothing(world: World, token: SubjectRow) -> None:
     operation = ask(world, token)
     with world.store.write() as session:
-        assert operations.report(session, operation.operation_key, status=Status.SUCCEEDED)
+        assert operations.report(session, operation.operation_key, Report(status=Status.SUCCEEDED))
         second = start_waiting(world.settings, lambda: cancel(world, operation))
     assert isinstance(second.exception(), Conflict)
     assert read(world, token, operation.id).cancel_requested_at is None

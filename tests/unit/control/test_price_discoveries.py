@@ -9,9 +9,11 @@ import pytest
 from control import operations, revision
 from control.access import Principal, Role
 from control.errors import Conflict, Denied, Invalid, NotFound
-from control.operations import OperationKind, OperationRow, Status
+from control.operations import OperationKind, OperationRow, Report, Status
 from control.pricing import discovery, pairs, sources, supported_pairs
+from control.pricing.discovery import PriceDiscoveryRequest
 from control.pricing.pairs import PairRow
+from control.pricing.supported_pairs import SupportedPairCreate
 from control.snapshot import read_snapshot
 from tests.unit.control.conftest import World, on_both
 from tests.unit.control.pricing import DEFINITIONS, NOON, add_items, add_manual, make
@@ -25,8 +27,10 @@ def pair(world: World) -> PairRow:
 
 def ask(world: World, pair: PairRow, who: Principal | None = None, **values: Any) -> OperationRow:
     given = {"start": "2026-01-01", "end": "2026-02-01", "window_size": "day", "now": NOON} | values
+    now, start, end = (given.pop(name) for name in ("now", "start", "end"))
+    asked = PriceDiscoveryRequest(from_=start, to=end, **given)
     with world.store.write() as session:
-        return discovery.request(session, who or world.acme, DEFINITIONS, pair.id, **given)
+        return discovery.request(session, who or world.acme, DEFINITIONS, pair.id, asked, now)
 
 
 def read(world: World, pair: PairRow, operation_id: str) -> OperationRow:
@@ -104,7 +108,11 @@ def test_at_least_one_source_must_have_history(world: World, pair: PairRow) -> N
     manual = add_manual(world)
     with world.store.write() as session:
         supported_pairs.create(
-            session, world.acme, DEFINITIONS, manual, priced_as="BTC", priced_in="USD", price_type="Bid"
+            session,
+            world.acme,
+            DEFINITIONS,
+            manual,
+            SupportedPairCreate(priced_as="BTC", priced_in="USD", price_type="Bid"),
         )
     bid = make(world, price_type="Bid", price_sources=["src_kraken", "src_gemini", manual])
     with pytest.raises(Invalid) as caught:
@@ -149,7 +157,9 @@ def test_the_pipelines_report_is_stored(world: World, pair: PairRow) -> None:
     missing = [{"from": "2026-01-03T00:00:00Z", "to": "2026-01-05T00:00:00Z", "priceSource": "src_kraken"}]
     with world.store.write() as session:
         result = {"pricesStored": 29, "missing": missing}
-        assert operations.report(session, made.operation_key, status=Status.SUCCEEDED, result=result, progress_total=31)
+        assert operations.report(
+            session, made.operation_key, Report(status=Status.SUCCEEDED, result=result, progress_total=31)
+        )
     done = read(world, pair, made.id)
     assert (done.status, done.result, done.progress_total) == (Status.SUCCEEDED, result, 31)
     with pytest.raises(Conflict), world.store.write() as session:

@@ -8,12 +8,14 @@ from sqlalchemy import select
 from control import ledgers, revision, subjects, tokens, wallets
 from control.access import Principal, Role
 from control.errors import Conflict, ControlError, Denied, Invalid, NotFound
+from control.ledgers import LedgerPut
 from control.models import AuditEvent
 from control.pricing import links, pairs, reviews
+from control.pricing.links import PricedAsPut
 from control.pricing.pairs import PairRow
 from control.pricing.reviews import Decision
 from control.snapshot import read_snapshot
-from control.subjects import Kind, SubjectFilters, SubjectRow
+from control.subjects import Kind, SubjectFilters, SubjectRow, TokenCreate, WalletCreate
 from tests.unit.control.conftest import World, on_both, on_postgres
 from tests.unit.control.pricing import NOON, add_items, make
 from tests.unit.control.second_writer import start_waiting
@@ -28,8 +30,8 @@ def token(world: World) -> SubjectRow:
     add_items(world, world.other, "BTC", "USD")
     with world.store.write() as session:
         for principal in (world.acme, world.other):
-            ledgers.put(session, principal, world.networks, "ethereum", "main")
-        return tokens.create(session, world.acme, ledger="main", symbol="WBTC", ledger_id=USDC, now=NOON)
+            ledgers.put(session, principal, world.networks, "ethereum", LedgerPut(name="main"))
+        return tokens.create(session, world.acme, TokenCreate(ledger="main", symbol="WBTC", ledger_id=USDC), now=NOON)
 
 
 def link(
@@ -37,7 +39,9 @@ def link(
 ) -> SubjectRow:
     with world.store.write() as session:
         later = NOON + timedelta(hours=1)
-        return links.link(session, who or world.acme, token, priced_as=priced_as, pair_id=pair_id, now=later)
+        return links.link(
+            session, who or world.acme, token, PricedAsPut(priced_as=priced_as, pair_id=pair_id), now=later
+        )
 
 
 def unlink(world: World, token: SubjectRow) -> SubjectRow:
@@ -194,7 +198,7 @@ def test_concurrent_link_and_removal_leave_no_dangling_link(world: World, token:
 
 def test_wallets_have_no_pair(world: World, token: SubjectRow) -> None:
     with world.store.write() as session:
-        wallet = wallets.create(session, world.acme, ledger="main", ledger_id=DAI)
+        wallet = wallets.create(session, world.acme, WalletCreate(ledger="main", ledger_id=DAI))
     assert (wallet.pair_key, wallet.priced_as) == (None, None)
 
 

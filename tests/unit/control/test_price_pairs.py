@@ -16,6 +16,7 @@ from control.pricing import pairs, sources, supported_pairs
 from control.pricing.matching import MappingStatus
 from control.pricing.pairs import PairRow
 from control.pricing.routes import find_routes, worst_status
+from control.pricing.supported_pairs import SupportedPairCreate
 from tests.unit.control import pricing
 from tests.unit.control.conftest import World, on_both
 from tests.unit.control.pricing import DEFINITIONS, NOON, add_items, add_manual, change, make, map_item, markets_of
@@ -60,9 +61,7 @@ def support(world: World, source_id: str, pair: str, price_type: str) -> None:
             world.acme,
             DEFINITIONS,
             source_id,
-            priced_as=priced_as,
-            priced_in=priced_in,
-            price_type=price_type,
+            SupportedPairCreate(priced_as=priced_as, priced_in=priced_in, price_type=price_type),
             now=NOON,
         )
 
@@ -89,7 +88,7 @@ def test_a_pair_is_stored_with_its_defaults(acme: World) -> None:
         priced_as="BTC",
         priced_in="USD",
         price_type="Trade",
-        price_sources=("src_gemini", "src_kraken"),
+        price_sources=["src_gemini", "src_kraken"],
         max_age="P1D",
         max_age_seconds=86_400,
         allow_inverse=False,
@@ -188,7 +187,7 @@ def test_a_manual_source_must_support_the_pair(acme: World) -> None:
     assert (error.field, error.code) == ("priceSources", "no-market")
     assert "Ours has no supported pair FUND/USD of price type Trade" in error.detail
     assert f"POST it to /v2/price-sources/{manual}/pairs" in error.detail
-    assert make(acme, "FUND/USD", price_type="NAV", price_sources=[manual]).price_sources == (manual,)
+    assert make(acme, "FUND/USD", price_type="NAV", price_sources=[manual]).price_sources == [manual]
 
 
 def test_anothers_manual_source_does_not_exist(acme: World) -> None:
@@ -283,7 +282,7 @@ def test_a_change_keeps_the_rest_and_is_audited(acme: World) -> None:
     later = NOON + timedelta(hours=1)
     before = writes(acme)
     changed = change(acme, made, price_sources=["src_gemini", "src_kraken"], max_age=None, now=later)
-    assert changed.price_sources == ("src_gemini", "src_kraken")
+    assert changed.price_sources == ["src_gemini", "src_kraken"]
     assert (changed.max_age, changed.max_age_seconds, changed.max_jump) == (None, None, "10")
     assert (changed.created_at, changed.updated_at) == (NOON, later)
     assert read(acme, made) == changed
@@ -324,7 +323,7 @@ def test_existing_source_may_stay_disabled_but_new_source_may_not(acme: World) -
     assert caught.value.existing_id == "src_gemini"
     assert read(acme, made) == made
     switch(acme, "src_gemini", enabled=True)
-    assert change(acme, made, price_sources=["src_gemini", "src_kraken"]).price_sources == ("src_gemini", "src_kraken")
+    assert change(acme, made, price_sources=["src_gemini", "src_kraken"]).price_sources == ["src_gemini", "src_kraken"]
 
 
 @pytest.mark.parametrize(
@@ -353,7 +352,7 @@ def test_delisted_market_does_not_block_a_change(acme: World, monkeypatch: pytes
     made = make(acme)
     monkeypatch.setitem(pricing.MARKETS, "src_kraken", [])
     changed = change(acme, made, price_sources=["src_kraken", "src_gemini"], max_age="P2D")
-    assert changed.price_sources == ("src_kraken", "src_gemini")
+    assert changed.price_sources == ["src_kraken", "src_gemini"]
 
 
 @on_both

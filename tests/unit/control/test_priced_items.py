@@ -1,5 +1,6 @@
 """Rules of priced items and of their symbols at sources."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -11,7 +12,16 @@ from control.audit import AuditFilters
 from control.errors import Conflict, Denied, Invalid, NotFound
 from control.pages import After
 from control.pricing import items, pairs, sources, supported_pairs
-from control.pricing.items import ItemClass, ItemRow
+from control.pricing.items import (
+    ItemClass,
+    ItemRow,
+    MappingSymbolPut,
+    MappingSymbolsPut,
+    PricedItemCreate,
+    PricedItemPatch,
+)
+from control.pricing.sources import PriceSourceCreate
+from control.pricing.supported_pairs import SupportedPairCreate
 from tests.unit.control.conftest import World, on_both, on_postgres
 from tests.unit.control.pricing import DEFINITIONS, NOON, add_items, add_manual, make
 from tests.unit.control.second_writer import start_waiting
@@ -20,9 +30,16 @@ LATER = NOON + timedelta(seconds=1)
 
 
 def create(world: World, symbol: str = "BTC", principal: Principal | None = None, **values: Any) -> ItemRow:
-    given = {"name": "Bitcoin", "item_class": "Cryptocurrency", "now": NOON} | values
+    given = {"name": "Bitcoin", "item_class": "Cryptocurrency"} | values
+    now, class_ = given.pop("now", NOON), given.pop("item_class")
     with world.store.write() as session:
-        return items.create(session, principal or world.acme, symbol=symbol, **given)
+        return items.create(
+            session, principal or world.acme, PricedItemCreate(symbol=symbol, class_=class_, **given), now
+        )
+
+
+def mapped(mappings: Sequence[tuple[str, str]]) -> MappingSymbolsPut:
+    return MappingSymbolsPut(mappings=[MappingSymbolPut(price_source=source, symbol=text) for source, text in mappings])
 
 
 def get(world: World, symbol: str = "BTC") -> ItemRow:
@@ -32,7 +49,7 @@ def get(world: World, symbol: str = "BTC") -> ItemRow:
 
 def put(world: World, *mappings: tuple[str, str], symbol: str = "BTC", principal: Principal | None = None) -> ItemRow:
     with world.store.write() as session:
-        return items.put_mappings(session, principal or world.acme, DEFINITIONS, symbol, mappings, now=LATER)
+        return items.put_mappings(session, principal or world.acme, DEFINITIONS, symbol, mapped(mappings), now=LATER)
 
 
 def count_of_writes(world: World) -> tuple[int, int]:
@@ -87,13 +104,13 @@ def test_invalid_values_are_refused(world: World) -> None:
 def test_update_keeps_unset_fields(world: World) -> None:
     made = create(world)
     with world.store.write() as session:
-        changed = items.update(session, world.acme, "BTC", item_class="Other", now=LATER)
+        changed = items.update(session, world.acme, "BTC", PricedItemPatch(class_="Other"), now=LATER)
     assert (changed.name, changed.item_class, changed.updated_at) == ("Bitcoin", ItemClass.OTHER, LATER)
     assert changed.id == made.id
     before = count_of_writes(world)
     with world.store.write() as session:
-        items.update(session, world.acme, "BTC", name="Bitcoin")
-        items.update(session, world.acme, "BTC")
+        items.update(session, world.acme, "BTC", PricedItemPatch(name="Bitcoin"))
+        items.update(session, world.acme, "BTC", PricedItemPatch())
     assert (get(world), count_of_writes(world)) == (changed, before)
 
 
@@ -123,7 +140,7 @@ def test_invalid_mappings_are_refused(world: World) -> None:
     create(world)
     put(world, ("src_kraken", "XXBT"))
     with world.store.write() as session:
-        theirs = sources.create(session, world.other, "Theirs").id
+        theirs = sources.create(session, world.other, PriceSourceCreate(name="Theirs")).id
     for mappings, field, code in (
         ([("src_none", "X")], "mappings/0/priceSource", "unknown-source"),
         ([("src_kraken", "X"), (theirs, "X")], "mappings/1/priceSource", "unknown-source"),
@@ -150,7 +167,11 @@ def test_item_in_use_cannot_be_removed(world: World) -> None:
     pair = make(world, "BTC/EUR", bridge="USD", allow_inverse=True)
     with world.store.write() as session:
         supported = supported_pairs.create(
-            session, world.acme, DEFINITIONS, manual, priced_as="FUND", priced_in="USD", price_type="NAV"
+            session,
+            world.acme,
+            DEFINITIONS,
+            manual,
+            SupportedPairCreate(priced_as="FUND", priced_in="USD", price_type="NAV"),
         )
     for symbol, users in (
         ("BTC", pair.id),
@@ -176,7 +197,11 @@ def test_many_users_are_counted(world: World) -> None:
     with world.store.write() as session:
         for number in range(12):
             supported_pairs.create(
-                session, world.acme, DEFINITIONS, manual, priced_as=f"S{number}", priced_in="USD", price_type="NAV"
+                session,
+                world.acme,
+                DEFINITIONS,
+                manual,
+                SupportedPairCreate(priced_as=f"S{number}", priced_in="USD", price_type="NAV"),
             )
     with pytest.raises(Conflict, match=", 2 more;"), world.store.write() as session:
         items.remove(session, world.acme, "USD")
@@ -202,15 +227,15 @@ def test_roles_and_tenants_limit_writes(world: World) -> None:
     viewer, operator = as_role(world, Role.VIEWER), as_role(world, Role.OPERATOR)
     with world.store.write() as session:
         for attempt in (
-            lambda: items.create(session, viewer, symbol="X", name="X", item_class="Other"),
-            lambda: items.update(session, viewer, "BTC", name="X"),
-            lambda: items.put_mappings(session, viewer, DEFINITIONS, "BTC", []),
+            lambda: items.create(session, viewer, PricedItemCreate(symbol="X", name="X", class_="Other")),
+            lambda: items.update(session, viewer, "BTC", PricedItemPatch(name="X")),
+            lambda: items.put_mappings(session, viewer, DEFINITIONS, "BTC", mapped([])),
             lambda: items.remove(session, operator, "BTC"),
         ):
             with pytest.raises(Denied):
                 attempt()
         with pytest.raises(NotFound):
-            items.update(session, world.other, "BTC", name="X")
+            items.update(session, world.other, "BTC", PricedItemPatch(name="X"))
         with pytest.raises(NotFound):
             items.remove(session, world.other, "BTC")
 
@@ -218,7 +243,7 @@ def test_roles_and_tenants_limit_writes(world: World) -> None:
 def test_every_write_is_audited(world: World) -> None:
     made = create(world)
     with world.store.write() as session:
-        items.update(session, world.acme, "BTC", name="B", now=NOON)
+        items.update(session, world.acme, "BTC", PricedItemPatch(name="B"), now=NOON)
     put(world, ("src_kraken", "XXBT"))
     with world.store.write() as session:
         items.remove(session, world.acme, "BTC")
@@ -261,7 +286,7 @@ def test_pages_hold_every_item_once_in_the_order_of_creation(world: World) -> No
 @on_postgres
 def test_two_writers_of_one_symbol_give_one_item(world: World) -> None:
     with world.store.write() as session:
-        first = items.create(session, world.acme, symbol="BTC", name="B", item_class="Other", now=NOON)
+        first = items.create(session, world.acme, PricedItemCreate(symbol="BTC", name="B", class_="Other"), now=NOON)
         second = start_waiting(world.settings, lambda: create(world))
     assert isinstance(second.exception(), Conflict)
     assert get(world) == first
@@ -278,7 +303,11 @@ def test_item_is_not_removed_while_a_pair_is_created(world: World) -> None:
 
     with world.store.write() as session:
         supported_pairs.create(
-            session, world.acme, DEFINITIONS, manual, priced_as="FUND", priced_in="USD", price_type="NAV"
+            session,
+            world.acme,
+            DEFINITIONS,
+            manual,
+            SupportedPairCreate(priced_as="FUND", priced_in="USD", price_type="NAV"),
         )
         second = start_waiting(world.settings, remove)
     refused = second.exception()
@@ -294,7 +323,11 @@ def test_no_pair_is_created_with_an_item_being_removed(world: World) -> None:
     def support() -> None:
         with world.store.write() as session:
             supported_pairs.create(
-                session, world.acme, DEFINITIONS, manual, priced_as="FUND", priced_in="USD", price_type="NAV"
+                session,
+                world.acme,
+                DEFINITIONS,
+                manual,
+                SupportedPairCreate(priced_as="FUND", priced_in="USD", price_type="NAV"),
             )
 
     with world.store.write() as session:

@@ -7,6 +7,7 @@ import pytest
 from control import audit, ledgers, quotas
 from control.audit import AuditFilters
 from control.errors import Conflict
+from control.ledgers import LedgerPut
 from control.pricing import manual_prices
 from control.quotas import Quota, QuotaName
 from tests.unit.control.conftest import World, on_both
@@ -27,7 +28,7 @@ def set_limit(world: World, name: QuotaName, limit: int | None) -> None:
 
 def put_ledger(world: World, name: str) -> None:
     with world.store.write() as session:
-        ledgers.put(session, world.acme, world.networks, "ethereum", name)
+        ledgers.put(session, world.acme, world.networks, "ethereum", LedgerPut(name=name))
 
 
 def test_an_installation_has_high_defaults(world: World) -> None:
@@ -46,7 +47,7 @@ def test_objects_up_to_the_limit(world: World) -> None:
     put_ledger(world, "one")
     assert quota(world, QuotaName.OBJECTS).used == 1
     with world.store.write() as session:
-        ledgers.put(session, world.other, world.networks, "ethereum", "theirs")
+        ledgers.put(session, world.other, world.networks, "ethereum", LedgerPut(name="theirs"))
         ledgers.remove(session, world.acme, "one")
     put_ledger(world, "two")
     set_limit(world, QuotaName.OBJECTS, None)
@@ -59,7 +60,7 @@ def test_of_two_writers_at_once_one_passes(world: World) -> None:
     put_ledger(world, "zero")
     set_limit(world, QuotaName.OBJECTS, 2)
     with world.store.write() as session:
-        ledgers.put(session, world.acme, world.networks, "ethereum", "one")
+        ledgers.put(session, world.acme, world.networks, "ethereum", LedgerPut(name="one"))
         waiting = start_waiting(world.settings, lambda: put_ledger(world, "two"))
     with pytest.raises(Conflict, match="this request would make 3"):
         waiting.result(60)

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from control import ledgers, subjects, tokens, wallets
+from control.ledgers import LedgerPut
 from control.models import Ledger, Subject
 from control.snapshot import (
     MANUAL_PRICES,
@@ -12,6 +13,7 @@ from control.snapshot import (
     networks_with_subjects,
     read_snapshot,
 )
+from control.subjects import TokenCreate, WalletCreate
 from pipelines.tables import control, prices
 from pipelines.tables.sources import TABLES as RAW_TABLES
 from tests.unit.control.conftest import World, on_both
@@ -23,11 +25,16 @@ USDC = "0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48"
 @on_both
 def test_snapshot_contains_the_configuration(world: World) -> None:
     with world.store.write() as session:
-        ledger, _ = ledgers.put(session, world.acme, world.networks, "ethereum", "main", "Main", now=NOON)
-        token = tokens.create(
-            session, world.acme, ledger="main", symbol="USDC", ledger_id=USDC, external_id="x", name="n", now=NOON
+        ledger, _ = ledgers.put(
+            session, world.acme, world.networks, "ethereum", LedgerPut(name="main", display_name="Main"), now=NOON
         )
-        wallet = wallets.create(session, world.acme, ledger="main", ledger_id=USDC, now=NOON)
+        token = tokens.create(
+            session,
+            world.acme,
+            TokenCreate(ledger="main", symbol="USDC", ledger_id=USDC, external_id="x", name="n"),
+            now=NOON,
+        )
+        wallet = wallets.create(session, world.acme, WalletCreate(ledger="main", ledger_id=USDC), now=NOON)
         subjects.set_tracking(session, world.acme, token, True, NOON)
         subjects.set_tracking(session, world.acme, token, False, NOON + timedelta(seconds=0.5))  # empty: left out
         subjects.set_tracking(session, world.acme, token, True, NOON + timedelta(seconds=1))
@@ -72,10 +79,12 @@ def test_queries_have_every_described_column() -> None:
 def test_snapshot_omits_removed_objects(world: World) -> None:
     with world.store.write() as session:
         for name in ("kept", "removed"):
-            ledgers.put(session, world.acme, world.networks, "ethereum", name)
+            ledgers.put(session, world.acme, world.networks, "ethereum", LedgerPut(name=name))
             for kind, number in (("kept", 1), ("removed", 2)):
                 token = tokens.create(
-                    session, world.acme, ledger=name, symbol="T", ledger_id=f"0x{number:040x}", name=f"{name} {kind}"
+                    session,
+                    world.acme,
+                    TokenCreate(ledger=name, symbol="T", ledger_id=f"0x{number:040x}", name=f"{name} {kind}"),
                 )
                 subjects.set_tracking(session, world.acme, token, True, NOON)
                 if kind == "removed":
@@ -94,9 +103,9 @@ def test_networks_with_work(world: World) -> None:
     made = {}
     with world.store.write() as session:
         for network in ("ethereum", "polygon", "base", "gnosis"):
-            ledgers.put(session, world.acme, world.networks, network, network)
+            ledgers.put(session, world.acme, world.networks, network, LedgerPut(name=network))
             if network != "gnosis":
-                made[network] = wallets.create(session, world.acme, ledger=network, ledger_id=USDC)
+                made[network] = wallets.create(session, world.acme, WalletCreate(ledger=network, ledger_id=USDC))
         subjects.set_tracking(session, world.acme, made["polygon"], True, NOON)
         subjects.set_tracking(session, world.acme, made["base"], True, NOON)
         subjects.set_tracking(session, world.acme, made["base"], False, NOON + timedelta(hours=1))

@@ -11,9 +11,10 @@ from control.audit import AuditFilters
 from control.errors import Conflict, Denied, Invalid, NotFound
 from control.pages import After
 from control.pricing import items, pairs, sources, supported_pairs
+from control.pricing.items import MappingSymbolPut, MappingSymbolsPut
 from control.pricing.price_types import PriceType
-from control.pricing.sources import SourceKind, SourceRow
-from control.pricing.supported_pairs import SupportedPairRow
+from control.pricing.sources import PriceSourceCreate, PriceSourcePatch, SourceKind, SourceRow
+from control.pricing.supported_pairs import SupportedPairCreate, SupportedPairRow
 from tests.unit.control.conftest import World, on_both, on_postgres
 from tests.unit.control.pricing import DEFINITIONS, NOON, add_items, add_manual, make
 from tests.unit.control.second_writer import start_waiting
@@ -23,7 +24,7 @@ LATER = NOON + timedelta(seconds=1)
 
 def create(world: World, name: str = "Desk", principal: Principal | None = None) -> SourceRow:
     with world.store.write() as session:
-        return sources.create(session, principal or world.acme, name, now=NOON)
+        return sources.create(session, principal or world.acme, PriceSourceCreate(name=name), now=NOON)
 
 
 def get(world: World, source_id: str, principal: Principal | None = None) -> SourceRow:
@@ -44,9 +45,7 @@ def support(world: World, source_id: str, pair: str = "FUND/USD", price_type: st
             world.acme,
             DEFINITIONS,
             source_id,
-            priced_as=priced_as,
-            priced_in=priced_in,
-            price_type=price_type,
+            SupportedPairCreate(priced_as=priced_as, priced_in=priced_in, price_type=price_type),
             now=NOON,
         )
 
@@ -116,7 +115,7 @@ def test_names_are_one_tenants(world: World) -> None:
     create(world, principal=world.other)
     second = create(world, "Second")
     with pytest.raises(Conflict) as caught, world.store.write() as session:
-        sources.rename(session, world.acme, DEFINITIONS, second.id, "Desk")
+        sources.rename(session, world.acme, DEFINITIONS, second.id, PriceSourcePatch(name="Desk"))
     assert caught.value.existing_id == first.id
     assert get(world, second.id) == second
     for name in ("", " x", "a\x00b", "n" * 201):
@@ -128,13 +127,13 @@ def test_names_are_one_tenants(world: World) -> None:
 def test_renaming(world: World) -> None:
     made = create(world)
     with world.store.write() as session:
-        renamed = sources.rename(session, world.acme, DEFINITIONS, made.id, "Other", now=LATER)
+        renamed = sources.rename(session, world.acme, DEFINITIONS, made.id, PriceSourcePatch(name="Other"), now=LATER)
     assert (renamed.name, renamed.updated_at) == ("Other", LATER)
     assert renamed == get(world, made.id)
     before = writes(world)
     with world.store.write() as session:
-        assert sources.rename(session, world.acme, DEFINITIONS, made.id, "Other") == renamed
-        assert sources.rename(session, world.acme, DEFINITIONS, made.id) == renamed
+        assert sources.rename(session, world.acme, DEFINITIONS, made.id, PriceSourcePatch(name="Other")) == renamed
+        assert sources.rename(session, world.acme, DEFINITIONS, made.id, PriceSourcePatch()) == renamed
     assert writes(world) == before
     assert events(world, made.id)[1:] == [
         ("price-source.update", {"name": "Desk", "enabled": False}, {"name": "Other", "enabled": False})
@@ -145,16 +144,14 @@ def test_preconfigured_source_can_only_be_enabled_or_disabled(world: World) -> N
     add_items(world, world.acme, "BTC", "USD")
     with world.store.write() as session:
         for attempt in (
-            lambda: sources.rename(session, world.acme, DEFINITIONS, "src_kraken", "Mine"),
+            lambda: sources.rename(session, world.acme, DEFINITIONS, "src_kraken", PriceSourcePatch(name="Mine")),
             lambda: sources.remove(session, world.acme, DEFINITIONS, "src_kraken"),
             lambda: supported_pairs.create(
                 session,
                 world.acme,
                 DEFINITIONS,
                 "src_kraken",
-                priced_as="BTC",
-                priced_in="USD",
-                price_type="NAV",
+                SupportedPairCreate(priced_as="BTC", priced_in="USD", price_type="NAV"),
             ),
             lambda: supported_pairs.list_page(session, world.acme.tenant_id, DEFINITIONS, "src_kraken"),
         ):
@@ -169,7 +166,9 @@ def test_another_tenants_source_does_not_exist(world: World) -> None:
         for source_id in (theirs, "src_none", "kraken", "\x00", "src_" + "0" * 26):
             for attempt in (
                 lambda source_id=source_id: sources.get(session, world.acme.tenant_id, DEFINITIONS, source_id),
-                lambda source_id=source_id: sources.rename(session, world.acme, DEFINITIONS, source_id, "x"),
+                lambda source_id=source_id: sources.rename(
+                    session, world.acme, DEFINITIONS, source_id, PriceSourcePatch(name="x")
+                ),
                 lambda source_id=source_id: sources.remove(session, world.acme, DEFINITIONS, source_id),
                 lambda source_id=source_id: sources.set_enabled(
                     session, world.acme, DEFINITIONS, source_id, enabled=True
@@ -210,7 +209,8 @@ def test_source_in_use_cannot_be_removed(world: World) -> None:
     supported = support(world, manual)
     pair = make(world, "FUND/USD", price_type="NAV", price_sources=[manual])
     with world.store.write() as session:
-        items.put_mappings(session, world.acme, DEFINITIONS, "FUND", [(manual, "F")])
+        mapped = [MappingSymbolPut(price_source=manual, symbol="F")]
+        items.put_mappings(session, world.acme, DEFINITIONS, "FUND", MappingSymbolsPut(mappings=mapped))
     for users in (f"{pair.id}, priced item 'FUND'", "priced item 'FUND'"):
         with pytest.raises(Conflict, match=f"used by {users};") as caught, world.store.write() as session:
             sources.remove(session, world.acme, DEFINITIONS, manual)
@@ -219,7 +219,7 @@ def test_source_in_use_cannot_be_removed(world: World) -> None:
             with world.store.write() as session:
                 pairs.remove(session, world.acme, pair.id)
     with world.store.write() as session:
-        items.put_mappings(session, world.acme, DEFINITIONS, "FUND", [])
+        items.put_mappings(session, world.acme, DEFINITIONS, "FUND", MappingSymbolsPut(mappings=[]))
         sources.remove(session, world.acme, DEFINITIONS, manual)
         items.remove(session, world.acme, "FUND")  # the supported pair was removed with its source
     with pytest.raises(NotFound):
@@ -236,12 +236,16 @@ def test_roles_and_tenants_limit_writes(world: World) -> None:
     operator = Principal(world.acme.tenant_id, world.acme.key_id, Role.OPERATOR)
     with world.store.write() as session:
         for attempt in (
-            lambda: sources.create(session, viewer, "x"),
-            lambda: sources.rename(session, viewer, DEFINITIONS, made.id, "x"),
+            lambda: sources.create(session, viewer, PriceSourceCreate(name="x")),
+            lambda: sources.rename(session, viewer, DEFINITIONS, made.id, PriceSourcePatch(name="x")),
             lambda: sources.set_enabled(session, viewer, DEFINITIONS, made.id, enabled=True),
             lambda: sources.remove(session, operator, DEFINITIONS, made.id),
             lambda: supported_pairs.create(
-                session, viewer, DEFINITIONS, made.id, priced_as="A", priced_in="B", price_type="NAV"
+                session,
+                viewer,
+                DEFINITIONS,
+                made.id,
+                SupportedPairCreate(priced_as="A", priced_in="B", price_type="NAV"),
             ),
             lambda: supported_pairs.remove(session, operator, DEFINITIONS, made.id, "spair_x"),
         ):
@@ -329,7 +333,11 @@ def test_two_writers_of_one_supported_pair(world: World) -> None:
     manual = add_manual(world)
     with world.store.write() as session:
         first = supported_pairs.create(
-            session, world.acme, DEFINITIONS, manual, priced_as="FUND", priced_in="USD", price_type="NAV"
+            session,
+            world.acme,
+            DEFINITIONS,
+            manual,
+            SupportedPairCreate(priced_as="FUND", priced_in="USD", price_type="NAV"),
         )
         second = start_waiting(world.settings, lambda: support(world, manual))
     refused = second.exception()

@@ -13,9 +13,10 @@ from sqlalchemy import func, select
 from control import ledgers, revision, subjects, tokens, wallets
 from control.access import Principal, Role
 from control.errors import Conflict, Denied, Invalid, NotFound
+from control.ledgers import LedgerPut
 from control.models import Subject, TrackingWindow
 from control.pages import After
-from control.subjects import Kind, SubjectFilters, SubjectRow
+from control.subjects import Kind, SubjectFilters, SubjectRow, TokenCreate, TokenPatch, WalletCreate, WalletPatch
 from tests.unit.control.conftest import World, on_both, on_postgres
 from tests.unit.control.second_writer import start_waiting
 
@@ -31,18 +32,22 @@ def address(number: int) -> str:
 def main(world: World) -> str:
     """Create a ledger «main» for both tenants; return the id of acme's."""
     with world.store.write() as session:
-        ledgers.put(session, world.other, world.networks, "ethereum", "main")
-        return ledgers.put(session, world.acme, world.networks, "ethereum", "main")[0].id
+        ledgers.put(session, world.other, world.networks, "ethereum", LedgerPut(name="main"))
+        return ledgers.put(session, world.acme, world.networks, "ethereum", LedgerPut(name="main"))[0].id
 
 
 def add_token(world: World, ledger_id: str = USDC, **values: Any) -> SubjectRow:
+    given = {"ledger": "main", "symbol": "T"} | values
+    now = given.pop("now", None)
     with world.store.write() as session:
-        return tokens.create(session, world.acme, **{"ledger": "main", "symbol": "T", "ledger_id": ledger_id} | values)
+        return tokens.create(session, world.acme, TokenCreate(ledger_id=ledger_id, **given), now)
 
 
 def add_wallet(world: World, ledger_id: str = USDC, **values: Any) -> SubjectRow:
+    given = {"ledger": "main"} | values
+    now = given.pop("now", None)
     with world.store.write() as session:
-        return wallets.create(session, world.acme, **{"ledger": "main", "ledger_id": ledger_id} | values)
+        return wallets.create(session, world.acme, WalletCreate(ledger_id=ledger_id, **given), now)
 
 
 def track(world: World, token: SubjectRow, enabled: bool, now: datetime, **values: Any) -> SubjectRow:
@@ -130,9 +135,9 @@ def test_a_duplicate_names_the_existing_one_in_any_form_of_the_address(
 def test_an_identity_is_per_ledger_and_per_tenant(world: World, main: str) -> None:
     add_token(world)
     with world.store.write() as session:
-        ledgers.put(session, world.acme, world.networks, "ethereum", "second")
-        tokens.create(session, world.acme, ledger="second", symbol="T", ledger_id=USDC)
-        tokens.create(session, world.other, ledger="main", symbol="T", ledger_id=USDC)
+        ledgers.put(session, world.acme, world.networks, "ethereum", LedgerPut(name="second"))
+        tokens.create(session, world.acme, TokenCreate(ledger="second", symbol="T", ledger_id=USDC))
+        tokens.create(session, world.other, TokenCreate(ledger="main", symbol="T", ledger_id=USDC))
     assert count(world) == 3
 
 
@@ -159,7 +164,7 @@ def test_a_malformed_token_names_the_field_and_stores_nothing(
 
 def test_another_tenants_ledger_is_unknown(world: World, main: str) -> None:
     with pytest.raises(Invalid) as caught, world.store.write() as session:
-        tokens.create(session, world.other, ledger=main, symbol="T", ledger_id=USDC)
+        tokens.create(session, world.other, TokenCreate(ledger=main, symbol="T", ledger_id=USDC))
     assert caught.value.field == "ledger"
 
 
@@ -170,14 +175,14 @@ def test_roles(world: World, main: str) -> None:
     operator = Principal(world.acme.tenant_id, world.acme.key_id, Role.OPERATOR)
     with world.store.write() as session:
         with pytest.raises(Denied):
-            tokens.create(session, viewer, ledger="main", symbol="T", ledger_id=address(1))
+            tokens.create(session, viewer, TokenCreate(ledger="main", symbol="T", ledger_id=address(1)))
         with pytest.raises(Denied):
-            wallets.create(session, viewer, ledger="main", ledger_id=address(1))
+            wallets.create(session, viewer, WalletCreate(ledger="main", ledger_id=address(1)))
         with pytest.raises(Denied):
             subjects.set_tracking(session, operator, token, True)
         with pytest.raises(Denied):
             subjects.set_tracking(session, operator, wallet, True)
-        tokens.create(session, operator, ledger="main", symbol="T", ledger_id=address(1))
+        tokens.create(session, operator, TokenCreate(ledger="main", symbol="T", ledger_id=address(1)))
     with pytest.raises(NotFound), world.store.write() as session:
         subjects.set_tracking(session, world.other, token, True)
     assert spans(world, token) == spans(world, wallet) == []
@@ -228,7 +233,7 @@ def test_windows_stay_in_order_for_any_requests_and_clock(world: World, main: st
     @settings(max_examples=30)
     def check(steps: list[tuple[bool, timedelta]]) -> None:
         with world.store.write() as session:
-            wallet = wallets.create(session, world.acme, ledger="main", ledger_id=USDC)
+            wallet = wallets.create(session, world.acme, WalletCreate(ledger="main", ledger_id=USDC))
             for enabled, offset in steps:
                 tracked = subjects.set_tracking(session, world.acme, wallet, enabled, NOON + offset)
                 assert tracked.is_tracked is enabled
@@ -270,7 +275,7 @@ def rows(world: World, sort: str = "createdAt", limit: int = 50, **filters: Any)
 def five(world: World, main: str) -> None:
     """Create five tokens, by address 1 to 5; two share a name and a time, one has no name."""
     with world.store.write() as session:
-        ledgers.put(session, world.acme, world.networks, "polygon", "side")
+        ledgers.put(session, world.acme, world.networks, "polygon", LedgerPut(name="side"))
     for number, (symbol, name, ledger, second) in enumerate(
         [
             ("B", "beta", "main", 0),
@@ -387,7 +392,7 @@ def test_a_position_of_another_sort_is_refused(world: World, main: str) -> None:
 @on_postgres
 def test_a_second_writer_of_the_same_token_waits_and_gets_the_conflict(world: World, main: str) -> None:
     with world.store.write() as session:
-        first = tokens.create(session, world.acme, ledger="main", symbol="T", ledger_id=USDC)
+        first = tokens.create(session, world.acme, TokenCreate(ledger="main", symbol="T", ledger_id=USDC))
         second = start_waiting(world.settings, lambda: add_token(world))
     refused = second.exception()
     assert isinstance(refused, Conflict)
@@ -397,7 +402,7 @@ def test_a_second_writer_of_the_same_token_waits_and_gets_the_conflict(world: Wo
 @on_postgres
 def test_a_second_writer_succeeds_when_the_first_gives_up(world: World, main: str) -> None:
     with world.store.write() as session:
-        tokens.create(session, world.acme, ledger="main", symbol="T", ledger_id=USDC)
+        tokens.create(session, world.acme, TokenCreate(ledger="main", symbol="T", ledger_id=USDC))
         second = start_waiting(world.settings, lambda: add_token(world))
         session.rollback()
     made = second.result()
@@ -417,8 +422,9 @@ def test_a_token_enabled_twice_at_once_has_one_window(world: World, main: str) -
 
 
 def change(world: World, token: SubjectRow, **values: Any) -> SubjectRow:
+    now = values.pop("now", None)
     with world.store.write() as session:
-        return tokens.update(session, world.acme, token, **values)
+        return tokens.update(session, world.acme, token, TokenPatch(**values), now)
 
 
 def test_update_keeps_unset_fields_and_none_clears_a_field(world: World, main: str) -> None:
@@ -452,7 +458,7 @@ def test_search_and_sort_follow_a_change(world: World, main: str) -> None:
 def test_a_wallet_is_changed_likewise(world: World, main: str) -> None:
     wallet = add_wallet(world, name="a", external_id="b")
     with world.store.write() as session:
-        changed = wallets.update(session, world.acme, wallet, name="c")
+        changed = wallets.update(session, world.acme, wallet, WalletPatch(name="c"))
     assert (changed.name, changed.external_id, changed.symbol) == ("c", "b", None)
 
 
@@ -478,14 +484,14 @@ def test_roles_and_tenants_limit_changes_and_removal(world: World, main: str) ->
     )
     with world.store.write() as session:
         with pytest.raises(Denied):
-            tokens.update(session, viewer, token, name="x")
+            tokens.update(session, viewer, token, TokenPatch(name="x"))
         with pytest.raises(Denied):
             subjects.remove(session, operator, token)
         with pytest.raises(NotFound):
-            tokens.update(session, world.other, token, name="x")
+            tokens.update(session, world.other, token, TokenPatch(name="x"))
         with pytest.raises(NotFound):
             subjects.remove(session, world.other, token)
-        assert tokens.update(session, operator, token, name="x").name == "x"
+        assert tokens.update(session, operator, token, TokenPatch(name="x")).name == "x"
 
 
 @on_both
@@ -503,7 +509,7 @@ def test_removal_closes_the_window_and_keeps_the_rows(world: World, main: str) -
         with pytest.raises(NotFound):
             tokens.get(session, world.acme.tenant_id, token.id)
     assert rows(world) == []
-    for work in (subjects.remove, lambda *arguments: tokens.update(*arguments, name="x")):
+    for work in (subjects.remove, lambda *arguments: tokens.update(*arguments, TokenPatch(name="x"))):
         with pytest.raises(NotFound), world.store.write() as session:
             work(session, world.acme, token)
     with pytest.raises(NotFound):
@@ -553,7 +559,7 @@ def test_ledger_is_not_removed_while_a_token_is_added(world: World, main: str) -
             ledgers.remove(session, world.acme, "main")
 
     with world.store.write() as session:
-        tokens.create(session, world.acme, ledger="main", symbol="T", ledger_id=USDC)
+        tokens.create(session, world.acme, TokenCreate(ledger="main", symbol="T", ledger_id=USDC))
         second = start_waiting(world.settings, remove)
     refused = second.exception()
     assert isinstance(refused, Conflict)

@@ -5,13 +5,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from sqlalchemy.orm import Session
 
 from control import ledgers, operations, revision, subjects, tokens, tracking, wallets
 from control.access import Role
 from control.errors import Denied, Invalid
-from control.operations import OperationKind, OperationRow, Status
-from control.subjects import SubjectRow
-from control.tracking import Tracking
+from control.ledgers import LedgerPut
+from control.operations import HistoryRequest, OperationKind, OperationRow, Report, Status
+from control.subjects import SubjectRow, TokenCreate, WalletCreate
+from control.tracking import Tracking, TrackingPut
 from tests.unit.control.conftest import World, on_both
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -22,20 +24,27 @@ USDC = "0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48"
 @pytest.fixture
 def token(world: World) -> SubjectRow:
     with world.store.write() as session:
-        ledgers.put(session, world.acme, world.networks, "ethereum", "main")
-        return tokens.create(session, world.acme, ledger="main", symbol="USDC", ledger_id=USDC)
+        ledgers.put(session, world.acme, world.networks, "ethereum", LedgerPut(name="main"))
+        return tokens.create(session, world.acme, TokenCreate(ledger="main", symbol="USDC", ledger_id=USDC))
 
 
 @pytest.fixture
 def wallet(world: World, token: SubjectRow) -> SubjectRow:
     with world.store.write() as session:
-        return wallets.create(session, world.acme, ledger="main", ledger_id=USDC)
+        return wallets.create(session, world.acme, WalletCreate(ledger="main", ledger_id=USDC))
 
 
 def track(world: World, subject: SubjectRow, history: str | None, **values: Any) -> Tracking:
-    asked = {"enabled": True, "now": NOON} | values
+    given = {"now": NOON} | values
+    wanted = "enabled" if given.pop("enabled", True) else "disabled"
+    request = TrackingPut(tracking_status=wanted, history=history, dry_run=given.pop("is_dry_run", False))
     with world.store.write() as session:
-        return tracking.set_tracking(session, world.acme, subject, history=history, **asked)
+        return tracking.set_tracking(session, world.acme, subject, request, **given)
+
+
+def known_request(session: Session, world: World, token: SubjectRow, known: dict[str, Any]) -> OperationRow:
+    asked = HistoryRequest(from_=known["start"], to=known["end"])
+    return operations.request_history(session, world.acme, token, asked, now=known.get("now", NOON))
 
 
 def requests(world: World, subject: SubjectRow) -> list[OperationRow]:
@@ -53,7 +62,7 @@ def stored(world: World, subject: SubjectRow) -> tuple[int, list[subjects.Window
 def tell(world: World, operation: OperationRow | None, status: Status) -> None:
     assert operation is not None
     with world.store.write() as session:
-        assert operations.report(session, operation.operation_key, status=status)
+        assert operations.report(session, operation.operation_key, Report(status=status))
 
 
 def test_history_ends_at_the_start_of_the_window(world: World, token: SubjectRow, wallet: SubjectRow) -> None:
@@ -105,8 +114,9 @@ def test_contract_found_to_be_non_fungible_has_no_history(world: World, token: S
 def test_roles_below_admin_store_nothing(world: World, token: SubjectRow) -> None:
     before = stored(world, token)
     operator = replace(world.acme, role=Role.OPERATOR)
+    request = TrackingPut(tracking_status="enabled", history="creation")
     with pytest.raises(Denied), world.store.write() as session:
-        tracking.set_tracking(session, operator, token, enabled=True, history="creation", now=NOON)
+        tracking.set_tracking(session, operator, token, request, now=NOON)
     assert stored(world, token) == before
 
 
@@ -140,7 +150,7 @@ def test_request_with_less_history_is_not_reused(
     world: World, token: SubjectRow, known: dict[str, Any], asked: str
 ) -> None:
     with world.store.write() as session:
-        other = operations.request_history(session, world.acme, token, native=None, **({"now": NOON} | known))
+        other = known_request(session, world, token, known)
     made = track(world, token, asked)
     assert made.history is not None
     assert requests(world, token) == [made.history, other]
@@ -158,7 +168,7 @@ def test_request_with_more_history_is_reused(
 ) -> None:
     track(world, token, None)
     with world.store.write() as session:
-        other = operations.request_history(session, world.acme, token, native=None, **({"now": NOON} | known))
+        other = known_request(session, world, token, known)
     assert track(world, token, asked, now=NOON + 2 * MINUTE).history == other
 
 

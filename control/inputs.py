@@ -1,24 +1,58 @@
-"""JSON schemas of values in requests: bounds and patterns, from the constants of the rules in `control`.
+"""Base of request structs, which stand beside their rules, and the documentation of their values.
 
-The schemas only document. The rules check the values, with their own codes and messages.
+Bounds and patterns only document: the rules check values themselves, with their own codes and texts. They come from the
+constants that the rules use.
 """
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from decimal import Decimal
+from typing import Annotated, Any, Literal
 
-from msgspec import Meta
+import msgspec
+from msgspec import UNSET, Meta
 
-from api.schema import DECIMAL_INPUT
 from control import fields, ids
 from control.instants import NAMED_DAYS, pattern_of
-from control.ledgers import NAME
 from control.networks.families import ADDRESS_PATTERN
 from control.pricing.decimals import MOST_DECIMALS, MOST_INTEGER_DIGITS
-from control.pricing.items import SYMBOL
 
 Keywords = dict[str, Any]
 """Keywords of JSON Schema."""
+
+DECIMAL_INPUT = re.compile(r"-?[0-9]+(\.[0-9]+)?([Ee][+-]?[0-9]{1,9})?")
+"""Pattern of decimals in strings of requests."""
+
+
+class Schema(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Base of every struct that crosses the wire."""
+
+    @property
+    def has_all_rows(self) -> bool:
+        """True if complete coverage means that no row is missing; False if there may be unknown holders or assets."""
+        return True
+
+
+class ExactNumber(Decimal):
+    """A decimal in a request: a JSON number or a decimal in a string, never through a float."""
+
+
+DecimalText = Annotated[
+    str,
+    Meta(pattern=r"^-?(0|[1-9][0-9]*)(\.[0-9]*[1-9])?$", description="Exact decimal, no exponent.", examples=["1.5"]),
+]
+Address = Annotated[
+    str,
+    Meta(
+        description="Address in its family's canonical form.", examples=["0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48"]
+    ),
+]
+TrackingStatus = Literal["enabled", "disabled"]
+
+
+def given(request: msgspec.Struct) -> dict[str, Any]:
+    """Return the values that a request sets, by field; fields that it leaves out are missing."""
+    return {name: value for name, value in msgspec.structs.asdict(request).items() if value is not UNSET}
 
 
 def described(description: str, examples: Sequence[Any] | None = None, **keywords: Any) -> Meta:
@@ -53,9 +87,9 @@ TOKEN_ID, WALLET_ID, PAIR_ID = id_of("tok_"), id_of("wal_"), id_of("pair_")
 OPERATION_ID, SUPPORTED_PAIR_ID = id_of("op_"), id_of("spair_")
 SOURCE_ID: Keywords = {"pattern": "^src_[a-z0-9-]{1,80}$"}
 PRICE_ID: Keywords = {"pattern": "^price_[0-9a-f]{32}$"}
-LEDGER: Keywords = {"pattern": f"{whole(NAME)}|{ids.pattern_of('led_')}"}
-NETWORK: Keywords = {"pattern": whole(NAME)}
-ITEM: Keywords = {"pattern": whole(SYMBOL)}
+LEDGER: Keywords = {"pattern": f"{whole(fields.LEDGER_NAME)}|{ids.pattern_of('led_')}"}
+NETWORK: Keywords = {"pattern": whole(fields.LEDGER_NAME)}
+ITEM: Keywords = {"pattern": whole(fields.ITEM_SYMBOL)}
 ADDRESS: Keywords = {"pattern": f"^(?:{ADDRESS_PATTERN})$"}
 ASSET: Keywords = {"pattern": f"^(?:native|{ADDRESS_PATTERN})$"}
 ASSET_OR_TOKEN: Keywords = {"pattern": f"{ASSET['pattern']}|{TOKEN_ID['pattern']}"}
