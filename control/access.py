@@ -1,4 +1,4 @@
-"""Who may do what: API keys, their secrets, and roles.
+"""Access: API keys, their secrets, and roles.
 
 A bearer token is `lm_<key id without prefix>_<secret>`. The secret is 256 random bits, so one round of SHA-256 is
 enough to store it; it can be neither guessed nor looked up in a table.
@@ -40,11 +40,11 @@ _RANKS = {role: rank for rank, role in enumerate(Role)}
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who is asking: one key of one tenant.
+    """The author of a request: one key of one tenant.
 
     Attributes:
         last_used_at: when the key was, as the store said when it was authenticated.
-        revision: of the tenant's configuration then: whatever is read for the principal is as new, or newer.
+        revision: of the tenant's configuration at that time; later reads for the principal are as new, or newer.
     """
 
     tenant_id: str
@@ -104,7 +104,7 @@ def list_keys(session: Session, tenant_id: str) -> list[ApiKey]:
 
 
 def authenticate(session: Session, bearer: str) -> Principal:
-    """Return whom a bearer token (without the word Bearer) stands for; reads only.
+    """Return the principal of a bearer token (without the word Bearer); reads only.
 
     Raises:
         Unauthenticated: malformed, unknown, wrong or revoked; which of them is not told.

@@ -1,6 +1,6 @@
 """The audit: every configuration write leaves one event in its own transaction; events are never changed.
 
-What a request merely read, and what the pipeline reports, does not go here.
+Reads of requests and reports of the pipeline are not recorded here.
 """
 
 from collections.abc import Mapping
@@ -76,10 +76,10 @@ ObjectKind = Literal[
 ]
 
 CLI = "cli"
-"""The actor when no key asks, but whoever operates the service."""
+"""The actor for changes by the operator of the service, which have no key."""
 
 REQUEST_ID: ContextVar[str | None] = ContextVar("request_id", default=None)
-"""Id of the request being answered, set by whoever receives requests."""
+"""Id of the present request; the receiver of requests sets it."""
 
 CLIENT_ADDRESS: ContextVar[str | None] = ContextVar("client_address", default=None)
 """IP address of the client of the present request."""
@@ -112,9 +112,9 @@ def record(
 
     Args:
         session: the write transaction that holds the write itself.
-        tenant_id: whose configuration it is.
+        tenant_id: the tenant of the configuration.
         actor: id of the key, or `CLI`.
-        action: what was done.
+        action: the kind of change.
         object_kind: kind of the object.
         object_id: its public id.
         before: its public fields before, of JSON types; None when it was made.

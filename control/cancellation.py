@@ -12,7 +12,7 @@ from control.models import Operation
 def cancel_unfinished(
     session: Session, owner: Literal["subject_key", "pair_key"], owner_key: int, moment: datetime
 ) -> None:
-    """Cancel what is not finished of a subject or pair, in the transaction that removes it."""
+    """Cancel the unfinished operations of a subject or pair, in the transaction that removes it."""
     session.execute(
         update(Operation)
         .where(getattr(Operation, owner) == owner_key, Operation.finished_at.is_(None))

@@ -26,7 +26,7 @@ MOST_ORIGINS = 50
 
 @dataclass(frozen=True, slots=True)
 class Embedding:
-    """Whose reports an embed id shows, and the origins that may frame them besides our own, in the tenant's order."""
+    """The tenant of an embed id, and the origins that may frame its reports besides our own, in the tenant's order."""
 
     tenant_id: str
     embed_id: str

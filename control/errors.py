@@ -44,7 +44,7 @@ class Invalid(ControlError):
 
 
 class Unparseable(Invalid):
-    """A text that has not the form of what it stands for, such as a moment."""
+    """A text with a wrong form, such as a malformed moment."""
 
 
 class InvalidValues(ControlError):
@@ -74,7 +74,7 @@ class PairChoice:
 
 
 class Conflict(ControlError):
-    """The request contradicts what is stored.
+    """The request contradicts stored objects.
 
     Args:
         code: kebab-case kind.

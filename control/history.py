@@ -1,4 +1,4 @@
-"""The bounds of history requests as tenants write them, and their canonical texts, which are what is stored.
+"""The bounds of history requests as tenants write them, and their canonical texts, which are stored.
 
 A request's range is `from` <= t < `to` for instants and days; a block as `to` is itself included. Which blocks that
 are, only the pipeline can tell.
@@ -14,12 +14,12 @@ from control.networks.tables import NativeMode
 
 _FROM_FORMS = f"{FORMS}, block:N or creation"
 _TO_FORMS = f"{FORMS}, block:N or now"
-# A wallet's history beyond so many blocks is collected without its transactions, unless they were asked for.
+# A wallet's history of more blocks is collected without its transactions, unless the request asks for them.
 _LONG_HISTORY = 10_000
 
 
 class BoundKind(StrEnum):
-    """What a bound names."""
+    """Kind of a bound."""
 
     INSTANT = "Instant"
     BLOCK = "Block"
@@ -69,7 +69,7 @@ def parse_range(start: str, end: str, fields: tuple[str, str] = ("from", "to")) 
     Args:
         start: the first bound.
         end: the last one.
-        fields: what the request calls them.
+        fields: their names in the request.
 
     Raises:
         Invalid: on one of the fields: malformed, `now` as start or `creation` as end, or nothing lies between them.
@@ -90,7 +90,7 @@ def parse_range(start: str, end: str, fields: tuple[str, str] = ("from", "to")) 
 
 
 def is_no_later(known: Bound, asked: Bound) -> bool:
-    """Whether one start of a range is no later than another; False also where only the chain could tell."""
+    """Compare two starts of a range: True if the first is no later; False also if only the chain could decide."""
     if known.kind is BoundKind.CREATION or known.text == asked.text:
         return True
     if known.instant is not None and asked.instant is not None:

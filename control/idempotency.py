@@ -1,6 +1,6 @@
 """Answers to POSTs that carry an Idempotency-Key, kept for a day so that a repeated request gets the first answer.
 
-Which requests are repeated and what is left out of a replay is the API's business.
+The API decides which requests are replayed, and which headers a replay leaves out.
 """
 
 import re
@@ -53,8 +53,8 @@ def store(
     """Store the answer to a request, after `find` gave None in the same transaction; an expired one is replaced.
 
     Args:
-        session: the write transaction that also holds what the request did.
-        tenant_id: whose key it is.
+        session: the write transaction that also holds the changes of the request.
+        tenant_id: the tenant of the key.
         key: the Idempotency-Key.
         method: HTTP method of the request.
         path: path of the request.
@@ -79,7 +79,7 @@ def store(
 
 
 def purge(session: Session, now: datetime | None = None) -> int:
-    """Delete what has expired, of all tenants; returns how many answers."""
+    """Delete the expired answers of all tenants, and return their number."""
     return len(
         session.scalars(
             delete(IdempotencyRecord)

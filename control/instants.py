@@ -1,6 +1,6 @@
 """The texts that name a point of time or a block, in one grammar for filters, moments and history requests.
 
-What a point means as the bound of a range is said where it is used.
+The users of this module define the meaning of a point as the bound of a range.
 """
 
 import re
@@ -24,7 +24,7 @@ NAMED_DAYS = ("yesterday", "last-month-end")
 """Days that `write_day` knows by name."""
 
 FORMS = "an instant such as 2026-01-31T12:00:00Z or a day such as 2026-01-31"
-"""What `read_instant_or_day` accepts, for people."""
+"""Forms that `read_instant_or_day` accepts, for people."""
 
 
 def pattern_of(*words: str, blocks: bool = False) -> str:
@@ -58,7 +58,7 @@ def read_instant_or_day(field: str, text: str, forms: str = FORMS) -> datetime:
 
     Args:
         field: name of the property or parameter, for the error.
-        text: what was written.
+        text: the text of the request.
         forms: all that the field accepts, for the error.
 
     Raises:

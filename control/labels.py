@@ -13,7 +13,7 @@ from control.subjects import Kind, has_open_window
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What is known of an address; `name` is the wallet's, else the token's name or symbol."""
+    """The label of an address; `name` is the wallet's, else the token's name or symbol."""
 
     name: str | None
     wallet_id: str | None
@@ -21,7 +21,7 @@ class Label:
 
 
 NO_LABEL = Label(None, None, is_token=False)
-"""What is known of an address that is neither a wallet nor a token of the tenant."""
+"""The label of an address that is neither a wallet nor a token of the tenant."""
 
 
 def read(session: Session, tenant_id: str, ledger_id: str, addresses: Collection[str]) -> dict[str, Label]:
@@ -30,7 +30,7 @@ def read(session: Session, tenant_id: str, ledger_id: str, addresses: Collection
 
 
 def addresses_named(session: Session, tenant_id: str, ledger_id: str, q: str) -> list[str]:
-    """Return the stored addresses, in order, whose label's name has a text in it, in any case.
+    """Return the stored addresses, in order, with a text in the name of their label, in any case.
 
     Raises:
         Invalid: on 'q'.

@@ -1,7 +1,7 @@
 """Tables of the control store.
 
-Only structure and what the database itself must guarantee; the rules are in `access`, `ledgers`, `tokens`, `wallets`,
-`pricing` and their neighbours. A change here needs a migration under `control/migrations/versions`.
+They have the structure and the guarantees of the database. The rules are in `access`, `ledgers`, `tokens`, `wallets`,
+`pricing` and the modules beside them. A change here needs a migration under `control/migrations/versions`.
 """
 
 from datetime import datetime
@@ -153,7 +153,7 @@ class Subject(Base):
     pair_key: Mapped[int | None] = mapped_column(ForeignKey("price_pairs.pair_key"), index=True)
     """The pair that a token is linked to, which prices it."""
     search_text: Mapped[str] = mapped_column(Text)
-    """What `q` looks through, case-folded: databases fold only ASCII, or by their own locale."""
+    """The text for the filter `q`, case-folded: databases fold only ASCII, or by their own locale."""
     metadata_requested_at: Mapped[datetime | None]
     """Latest request to read a token's contract again."""
     metadata_accepted_at: Mapped[datetime | None]
@@ -220,7 +220,7 @@ class Operation(Base):
     from_block: Mapped[int | None] = mapped_column(BigInteger)
     to_block: Mapped[int | None] = mapped_column(BigInteger)
     native: Mapped[str | None] = mapped_column(String(20))
-    """How native value is collected, as resolved from what was asked for."""
+    """The resolved mode of collecting native value."""
     note: Mapped[str | None] = mapped_column(Text)
     rate: Mapped[str | None] = mapped_column(Text)
     """Blocks per second, decimal text."""
@@ -278,7 +278,7 @@ class MappingSymbol(Base):
 
 
 class ManualSource(Base):
-    """A price source whose prices the tenant enters; preconfigured ones are defined in `control.pricing`."""
+    """A price source with prices that the tenant enters; preconfigured ones are defined in `control.pricing`."""
 
     __tablename__ = "manual_sources"
     __table_args__ = (
@@ -303,7 +303,7 @@ class ManualSource(Base):
 
 
 class SourceSwitch(Base):
-    """Whether a tenant enabled a source; without one a manual source is disabled and a preconfigured one enabled."""
+    """The tenant's switch of a source; without one a manual source is disabled and a preconfigured one enabled."""
 
     __tablename__ = "source_switches"
 
@@ -314,7 +314,7 @@ class SourceSwitch(Base):
 
 
 class PricePair(Base):
-    """What a tenant prices, in what, by which type of price, and by which rules."""
+    """A pair of items, the type of its price, and its rules."""
 
     __tablename__ = "price_pairs"
     __table_args__ = (
@@ -364,7 +364,7 @@ class PairSource(Base):
 
 
 class SupportedPair(Base):
-    """What a manual source has prices of."""
+    """A pair for which a manual source has prices."""
 
     __tablename__ = "supported_pairs"
     __table_args__ = (
@@ -440,7 +440,7 @@ class TenantEmbedding(Base):
 
 
 class EmbedOrigin(Base):
-    """An origin whose pages may embed a tenant's reports, in the form of `control.origins`."""
+    """An origin with pages that may embed a tenant's reports, in the form of `control.origins`."""
 
     __tablename__ = "embed_origins"
     __table_args__ = (UniqueConstraint("tenant_id", "origin"),)

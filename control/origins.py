@@ -21,7 +21,7 @@ PATTERN = rf"^[Hh][Tt][Tt][Pp][Ss]?://(?=[^:]{{1,253}}{_END}){_HOST}(?::{_PORT})
 """Pattern (JSON Schema) of the texts that `read_origin` takes."""
 
 FORM = "scheme, host and, unless it is the default, port, such as https://portal.example or http://10.0.0.5:8443"
-"""What `read_origin` accepts, for people."""
+"""Forms that `read_origin` accepts, for people."""
 
 
 def read_origin(text: str) -> str:

@@ -263,7 +263,7 @@ class Settings:
 
     @property
     def manifest_path(self) -> Path:
-        """dbt's manifest of what is published."""
+        """dbt's manifest of the published version."""
         return self.dbt_target_dir / "manifest.json"
 
     @property

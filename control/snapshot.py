@@ -64,13 +64,13 @@ def _parameter(name: str) -> ColumnElement[Any]:
 
 
 def _of_subject(query: Select[Any], subject_key: InstrumentedAttribute[Any]) -> Select[Any]:
-    """Keep the rows whose token or wallet, and its ledger, are there."""
+    """Keep the rows of tokens and wallets that are not removed, nor their ledgers."""
     of_subject = query.join(Subject, Subject.subject_key == subject_key)
     return of_subject.join(Ledger, Ledger.id == Subject.ledger_id).where(*_IS_THERE)
 
 
 def _of_pair(query: Select[Any], pair_key: InstrumentedAttribute[Any]) -> Select[Any]:
-    """Keep the rows whose price pair is there."""
+    """Keep the rows of price pairs that are not removed."""
     return query.join(PricePair, PricePair.pair_key == pair_key).where(PricePair.removed_at.is_(None))
 
 

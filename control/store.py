@@ -1,6 +1,6 @@
 """The control store's database: how it is opened, migrated, read and written.
 
-Works on an SQLite file and, by URL alone, on Postgres. What may be written is decided by the rules, not here.
+Works on an SQLite file and, by URL alone, on Postgres. The rules decide about the content of writes.
 """
 
 import fcntl

@@ -1,4 +1,4 @@
-"""Rules of tenants: made and looked up by name, by whoever operates the service."""
+"""Rules of tenants: the operator of the service makes them and finds them by name."""
 
 from datetime import datetime
 

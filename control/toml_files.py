@@ -39,7 +39,7 @@ def read_toml(path: Path, variable: str, form: type[File], problem: type[Excepti
     Args:
         path: the file.
         variable: the environment variable that names another file, for the error.
-        form: what the whole file is.
+        form: type of the whole file.
         problem: the error to raise.
 
     Raises:

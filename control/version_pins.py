@@ -44,5 +44,5 @@ def pinned_while_removing(session: Session, now: datetime | None = None) -> set[
 
 
 def _wait_for_others(session: Session) -> None:
-    # Postgres locks row by row, and a version that nobody has pinned yet has no row.
+    # Postgres locks row by row, and a version without a pin has no row.
     session.execute(select(ControlState.id).with_for_update())

@@ -111,7 +111,7 @@ def load_networks(path: Path, environ: Mapping[str, str] | None = None) -> dict[
     """
     variables = os.environ if environ is None else environ
     networks: dict[str, Network] = {}
-    # What a definition has depends on its family, which is looked at first.
+    # The fields of a definition depend on its family, which is read first.
     read_toml(path, "LEDGERMART_NETWORKS", _Kinds, NetworksError)
     for entry in read_toml(path, "LEDGERMART_NETWORKS", _File, NetworksError).network:
         try:

@@ -62,7 +62,7 @@ class EvmAddressCodec:
 
 @dataclass(frozen=True, slots=True)
 class EvmDefinition:
-    """What only the definition of an EVM network says; `multicall_address` in stored form, None where there is none."""
+    """Fields of the definition of an EVM network; `multicall_address` in stored form, None where there is none."""
 
     chain_id: int
     multicall_address: str | None

@@ -1,4 +1,4 @@
-"""What a family of networks decides in the control store: the form of its addresses and of its networks' definitions.
+"""Families of networks in the control store: the form of their addresses and of their networks' definitions.
 
 A new family adds one module beside `evm`, one line to `_CODECS` and its table to `AnyTable`. How a family is collected
 does not go here.
@@ -17,10 +17,10 @@ class AddressCodec(Protocol):
     """Pattern (JSON Schema, without its ends) of the texts that may be an address."""
 
     address_format: str
-    """One phrase for people: what an address looks like."""
+    """The form of an address, a phrase for people."""
 
     nobody: str | None
-    """The stored form of the address that stands for nobody; None: the family has none."""
+    """The stored form of the address without an owner; None: the family has none."""
 
     burns: frozenset[str]
     """Stored addresses that nobody can send from, as the users of these networks know them."""
@@ -44,7 +44,7 @@ ADDRESS_PATTERN = "|".join(codec.pattern for codec in _CODECS.values())
 """Pattern (JSON Schema, without its ends) of the addresses of all families."""
 NOBODIES = tuple(codec.nobody for codec in _CODECS.values() if codec.nobody is not None)
 AnyTable: TypeAlias = evm.EvmTable
-"""A network's definition in the file: one of the families' tables, told apart by their tags."""
+"""A network's definition in the file: one of the families' tables, by its tag."""
 
 
 def codec_for(family: str) -> AddressCodec:
@@ -57,5 +57,5 @@ def codec_for(family: str) -> AddressCodec:
 
 
 def family_of_table(table: NetworkTable) -> str:
-    """Return the family whose definition it is."""
+    """Return the family of the definition."""
     return str(table.__struct_config__.tag)

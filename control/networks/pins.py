@@ -1,6 +1,6 @@
 """Pins of networks in use: a name, once some ledger refers to it, means one family and one chain for good.
 
-Otherwise an edited definition would mix two chains under one name. What a node reports is checked by extraction.
+Otherwise an edited definition would mix two chains under one name. Extraction checks the reports of a node.
 """
 
 from collections.abc import Collection

@@ -22,7 +22,7 @@ class Verification(StrEnum):
 
 
 class FamilyDefinition(Protocol):
-    """What a family's own fields say of a network; equal for equal ones."""
+    """The values of a family's own fields of a network; equal for equal ones."""
 
     @property
     def identity(self) -> str:
@@ -58,7 +58,7 @@ class NativeTable(Table, frozen=True):
 
 
 class NetworkTable(Table, frozen=True, tag_field="family"):
-    """What every network's definition has; a family adds its own fields, and its name as the tag."""
+    """Fields of every network's definition; a family adds its own fields, and its name as the tag."""
 
     name: Name
     display_name: Label
@@ -75,7 +75,7 @@ class NetworkTable(Table, frozen=True, tag_field="family"):
     verification: Annotated[str, one_of(tuple(Verification))] | None = None
 
     def own(self) -> FamilyDefinition:
-        """What the family's own fields say.
+        """Return the values of the family's own fields.
 
         Raises:
             ValueError: one of them is not right; names it.

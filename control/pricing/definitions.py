@@ -49,15 +49,15 @@ class PriceSource:
         name: for people.
         adapter: one of `ADAPTERS`.
         exchange: of adapter `ccxt`, the exchange's name there.
-        network: of adapter `feeds`, the network whose feeds these are.
-        price_types: what polling supplies: Ask and Bid, the best open offers; Trade, the last trade; Market, what the
-            source itself has settled on (a feed's answer, a reference rate), which no exchange supplies.
-        history_types: what discovery supplies.
+        network: for adapter `feeds`, the network of the feeds.
+        price_types: types that polling supplies. Ask and Bid are the best open offers, Trade is the last trade. Market
+            is the source's own price (a feed's answer, a reference rate), which no exchange supplies.
+        history_types: types that discovery supplies.
         granularities: steps of its history, finest first; of `GRANULARITIES`.
         requests_per_second: most requests, over all that a client asks; None: as the node of the feeds takes them.
         timeout_seconds: to connect, and to wait for the next bytes.
         max_attempts: of one request, where the source fails or wants fewer requests.
-        poll_seconds: least time between two polls; it need not be asked oftener than it has something new.
+        poll_seconds: shortest time between two polls, about the time between two new prices.
         page_candles: most candles in one answer of history; None: it answers with its newest alone, all at once.
         history_candles: how many candles back from now its history reaches at any granularity; None: to its beginning.
         url: asked in place of the source's own address; for a gateway, and for tests.

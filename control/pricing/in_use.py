@@ -1,4 +1,4 @@
-"""How an error names those who use what was to be removed."""
+"""Names of the users of an object that cannot be removed, for errors."""
 
 from collections.abc import Sequence
 

@@ -18,7 +18,7 @@ _INVERTED_TYPES = {"Ask": "Bid", "Bid": "Ask"}
 
 
 class MappingStatus(StrEnum):
-    """What is known of where a source has a pair's price; best first."""
+    """Status of the search for a pair's price at a source; best first."""
 
     RESOLVED = "Resolved"
     PENDING = "Pending"
@@ -29,7 +29,7 @@ class MappingStatus(StrEnum):
 
 
 class Derivation(StrEnum):
-    """How a pair's price follows from what the source has."""
+    """Derivation of a pair's price from the markets of a source."""
 
     DIRECT = "Direct"
     INVERSE = "Inverse"
@@ -63,13 +63,13 @@ class ItemName:
 
     @property
     def text(self) -> str:
-        """What is looked for at the source."""
+        """All symbols of the search at the source."""
         return self.mapped or self.symbol
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a pair asks of one source; `bridge` and `allow_inverse` as the pair says."""
+    """The search of a pair at one source; `bridge` and `allow_inverse` as the pair says."""
 
     priced_as: ItemName
     priced_in: ItemName
@@ -144,7 +144,7 @@ class MarketIndex:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What one source has.
+    """The markets or supported pairs of one source.
 
     Args:
         name: for people.

@@ -9,7 +9,7 @@ from control.pricing.matching import ItemName, Market, MarketIndex, Offer, Wante
 
 
 class PairRules(Protocol):
-    """What of a pair decides its routes; symbols of the tenant's items."""
+    """The part of a pair that decides its routes; symbols of the tenant's items."""
 
     @property
     def priced_as(self) -> str: ...
@@ -24,7 +24,7 @@ class PairRules(Protocol):
 
 
 def wanted_of(pair: PairRules, source_id: str, mapped: Mapping[tuple[str, str], str]) -> Wanted:
-    """What a pair asks of one source; `mapped` are the mapping symbols of its tenant by source and item."""
+    """The search of a pair at one source; `mapped` are the mapping symbols of its tenant by source and item."""
 
     def name(symbol: str) -> ItemName:
         return ItemName(symbol, mapped.get((source_id, symbol)))
@@ -39,20 +39,20 @@ def wanted_of(pair: PairRules, source_id: str, mapped: Mapping[tuple[str, str], 
 
 
 def preconfigured_offer(source: PriceSource, markets: MarketIndex | Iterable[Market] | None) -> Offer:
-    """What a preconfigured source has; without markets while its list is not collected."""
+    """The offer of a preconfigured source; without markets while its list is not collected."""
     index = markets if isinstance(markets, MarketIndex | None) else MarketIndex(markets)
     return Offer(source.name, False, frozenset((*source.price_types, *source.history_types)), index)
 
 
 def undefined_offer(source_id: str) -> Offer:
-    """What a source has that is not defined any more: nothing."""
+    """The empty offer of a source that is not defined any more."""
     return Offer(source_id, False)
 
 
 def manual_offers(
     sources: Iterable[tuple[str, str]], supported: Iterable[tuple[str, int, str, str, str]]
 ) -> dict[str, Offer]:
-    """What manual sources have, by id.
+    """The offers of manual sources, by id.
 
     Args:
         sources: id and name of each.

@@ -1,4 +1,4 @@
-"""What a pair must satisfy before it is stored: its items, its sources, and that these have its price."""
+"""Checks of a pair before it is stored: its items, its sources, and whether these have its price."""
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -117,7 +117,7 @@ def require_route(route: SourceRoute, place: int, definitions: Mapping[str, Pric
         definitions: the preconfigured sources.
 
     Raises:
-        Invalid: on 'priceSources' or 'priceType', saying what was searched and the fix.
+        Invalid: on 'priceSources' or 'priceType', with the symbols of the search and the fix.
         Conflict: several assets have the symbol there; names them.
     """
     outcome = route.outcome

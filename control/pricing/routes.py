@@ -20,7 +20,7 @@ _RANKS = {status: rank for rank, status in enumerate(MappingStatus)}
 
 @dataclass(frozen=True, slots=True)
 class PairQuestion:
-    """What of a pair decides its routes; symbols of the tenant's items, ids of sources in priority order."""
+    """The part of a pair that decides its routes; symbols of the tenant's items, ids of sources in priority order."""
 
     priced_as: str
     priced_in: str
@@ -59,7 +59,7 @@ def find_routes(
 
     Args:
         session: a transaction.
-        tenant_id: whose pairs.
+        tenant_id: the tenant of the pairs.
         definitions: the preconfigured sources.
         questions: the pairs.
         markets_of: asked once for all of them.
