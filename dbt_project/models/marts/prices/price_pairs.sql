@@ -6,13 +6,6 @@ pairs as (
 
 )
 
-select
-    tenant_id,
-    pair_key,
-    pair_id,
-    priced_as,
-    priced_in,
-    price_type,
-    max_age_seconds
+select {{ described_columns() }}
 from pairs
 order by pair_key
