@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, select
+from sqlalchemy import ColumnElement, select, true
 from sqlalchemy.orm import Session
 
 from control import fields
@@ -27,6 +27,11 @@ NO_LABEL = Label(None, None, is_token=False)
 def read(session: Session, tenant_id: str, ledger_id: str, addresses: Collection[str]) -> dict[str, Label]:
     """Return the labels of stored addresses; those that the tenant has not added are missing."""
     return _read(session, tenant_id, ledger_id, Subject.address.in_(addresses))
+
+
+def read_all(session: Session, tenant_id: str, ledger_id: str) -> dict[str, Label]:
+    """Return the labels of all addresses that the tenant has added."""
+    return _read(session, tenant_id, ledger_id, true())
 
 
 def addresses_named(session: Session, tenant_id: str, ledger_id: str, q: str) -> list[str]:

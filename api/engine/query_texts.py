@@ -33,10 +33,11 @@ _VARIANTS: dict[str, dict[str, dict[str, str]]] = {
     },
     "report_order": {f"report_order_{name}": direction for name, direction in _DIRECTIONS.items()},
     "holders_page": {
-        f"holders_by_{key}_{name}{before}": {"key": column, "before": before, **direction}
+        f"{file}holders_by_{key}_{name}{before}": {"key": column, "before": before, "file": file, **direction}
         for key, column in (("rank", "rank"), ("wallet", "holder_address"), ("reconciliation", "reconciliation"))
         for name, direction in _DIRECTIONS.items()
         for before in ("", "_with_before")
+        for file in ("", "file_of_")
     },
 }
 

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 import duckdb
 import msgspec
+import pyarrow as pa
 
 from api.engine.cache_warmer import CacheWarmer
 from api.engine.lru_cache import LruCache
@@ -176,6 +177,11 @@ class Snapshot:
         """Run a named query that reads tables of `table` by other names, which are the keys; the rest as `rows`."""
         return self._run(query, over(tables, self._queries[query]), row_type, parameters)
 
+    def columns_over(self, tables: Mapping[str, Table], query: str, **parameters: Any) -> pa.Table:
+        """Run a named query as `rows_over`, and return the columns of its rows without an object for each value."""
+        text = over(tables, self._queries[query])
+        return self._execute(query, text, parameters, lambda result: result.to_arrow_table())
+
     def table(self, key: tuple[Any, ...], tables: Mapping[str, Table], query: str, **parameters: Any) -> Table:
         """Return a table of the rows of a named query, made once for this version while there is room.
 
@@ -190,7 +196,7 @@ class Snapshot:
         text = over(tables, self._queries[query])
 
         def make(statement: str) -> None:
-            self._execute(query, text, parameters, into=statement)
+            self._execute(query, text, parameters, lambda result: result.fetchall(), into=statement)
 
         found = self._version.tables.take(key, make)
         if found in self._tables:
@@ -210,18 +216,23 @@ class Snapshot:
         self._tables.clear()
 
     def _run(self, query: str, text: str, row_type: type[Row], parameters: dict[str, Any]) -> list[Row]:
-        columns, rows = self._execute(query, text, parameters)
+        columns, rows = self._execute(query, text, parameters, _fetch_rows)
         if columns != row_type.__struct_fields__:
             raise TypeError(f"query {query} has columns {columns}, {row_type.__name__} has other fields")
         return [row_type(*row) for row in rows]
 
     def _execute(
-        self, query: str, text: str, parameters: dict[str, Any], *, into: str = ""
-    ) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+        self,
+        query: str,
+        text: str,
+        parameters: dict[str, Any],
+        read: Callable[[duckdb.DuckDBPyConnection], Value],
+        *,
+        into: str = "",
+    ) -> Value:
         try:
             with self._deadlines.limit(self._cursor):
-                result = self._cursor.execute(f"{into} {text}", parameters)
-                return tuple(column[0] for column in result.description), result.fetchall()
+                return read(self._cursor.execute(f"{into} {text}", parameters))
         except duckdb.InterruptException as error:
             raise ApiError(
                 503,
@@ -477,6 +488,10 @@ class Serving:
             self._unreadable[number, mark] = self._clock() + _RETRY_SECONDS
             return None
         return opened
+
+
+def _fetch_rows(result: duckdb.DuckDBPyConnection) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    return tuple(column[0] for column in result.description), result.fetchall()
 
 
 def _cursor_expired(why: str) -> ApiError:

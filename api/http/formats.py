@@ -3,17 +3,18 @@
 All forms are made from the same structs as the JSON. Which rows there are does not go here.
 """
 
-import csv
 import io
+import re
 import types
 import typing
-from collections.abc import AsyncGenerator, Generator, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from datetime import datetime
 from operator import attrgetter
-from typing import Any, Literal, Union
+from typing import Any, Literal, TypeAlias, Union
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from anyio import CancelScope, CapacityLimiter, to_thread
 from anyio.lowlevel import RunVar
@@ -23,9 +24,11 @@ from litestar.response import Stream
 from api.errors import ApiError
 from api.http import media_types
 from api.http.file_context import FileContext
-from warehouse.spreadsheets import guard_cell
+from warehouse.spreadsheets import FORMULA_STARTS, guard_cell
 
-Batches = Generator[Sequence[msgspec.Struct]]
+Batch: TypeAlias = Sequence[msgspec.Struct] | pa.Table
+"""Some rows: structs, or a column for each of their fields; that of an inner field is named by all fields to it."""
+Batches = Generator[Batch]
 
 # Each reads a batch with the memory of its version, which all answers share.
 _MOST_READERS = 4
@@ -33,6 +36,11 @@ _READERS = RunVar[CapacityLimiter]("file-readers")
 
 # The framework adds the charset of every text.
 _CSV_TYPE = f"{media_types.CSV}; header=present"
+
+_QUOTED_IN_CSV = re.compile(r'[,"\r\n]')
+# Patterns of Arrow: all texts that may be changed, and few others.
+_CSV_UNSAFE = f"^[{re.escape(FORMULA_STARTS)}]|{_QUOTED_IN_CSV.pattern}"
+_ESCAPED_IN_JSON = r'["\\\x00-\x1f]'
 
 _ARROW_TYPES = {bool: pa.bool_(), int: pa.int64(), datetime: pa.timestamp("us", tz="UTC")}
 
@@ -78,7 +86,7 @@ def stream_rows(
     if media_type == media_types.CSV:
         content, shown_type = _csv(columns, batches, context=context, context_form=context_form), _CSV_TYPE
     elif media_type == media_types.NDJSON:
-        content = _ndjson(batches)
+        content = _ndjson(columns, batches)
     else:
         content = _parquet(columns, batches, {} if context is None else context.metadata())
     return _stream(content, batches, shown_type, headers)
@@ -165,13 +173,15 @@ class _Column:
         self.kind = _ARROW_TYPES.get(annotation, pa.string())
         self.is_scalar = annotation in (str, *_ARROW_TYPES) or typing.get_origin(annotation) is Literal
 
-    def of(self, rows: Sequence[Any]) -> list[Any]:
+    def of(self, rows: Batch) -> pa.Array:
         """Return the values of a batch, by column since a step for each cell would take half of an export's time."""
+        if isinstance(rows, pa.Table):
+            return rows["_".join(self.path)].cast(self.kind).combine_chunks()
         first, *further = map(attrgetter, self.path)
         values = list(map(first, rows))
         for inner in further:
             values = [None if value is None else inner(value) for value in values]
-        return values if self.is_scalar else list(map(_json_text, values))
+        return pa.array(values if self.is_scalar else list(map(_json_text, values)), self.kind)
 
 
 def _json_text(value: Any) -> Any:
@@ -215,38 +225,84 @@ def _csv(
     context: FileContext | None = None,
     context_form: str | None = None,
 ) -> Generator[bytes]:
-    buffer = io.StringIO()
-    writer = csv.writer(buffer)
-    repeated: dict[str, str | None] = {}
+    repeated: dict[str, str] = {}
+    head = ""
     if context is not None and context_form == "columns":
-        repeated = {name: guard_cell(value) for name, value in context.columns().items()}
+        repeated = {name: _quoted(guard_cell(value) or "") for name, value in context.columns().items()}
     elif context is not None and context_form == "comment":
-        buffer.write(context.comment())
-    writer.writerow([*(column.name for column in columns), *repeated])
+        head = context.comment()
+    names = ",".join(map(_quoted, [*(column.name for column in columns), *repeated]))
+    begun = f"{head}{names}\r\n".encode()
     for batch in batches:
-        cells = (_csv_cells(column, batch) for column in columns)
-        writer.writerows(zip(*cells, *([value] * len(batch) for value in repeated.values()), strict=True))
-        yield buffer.getvalue().encode("utf-8")
-        buffer.seek(0)
-        buffer.truncate()
-    if buffer.tell():
-        yield buffer.getvalue().encode("utf-8")
+        cells = [_csv_cells(column, batch) for column in columns]
+        yield begun + _lines([*cells, *repeated.values()], ",", "\r\n")
+        begun = b""
+    if begun:
+        yield begun
 
 
-def _csv_cells(column: _Column, batch: Sequence[msgspec.Struct]) -> list[Any]:
-    """Return what the writer takes: texts, whole numbers, and None for nothing; all else as in JSON."""
+def _csv_cells(column: _Column, batch: Batch) -> pa.Array:
+    """Return the texts of cells: nothing for null; all but texts as in JSON."""
+    values = column.of(batch)
+    if column.kind != pa.string():
+        return _json_values(column.kind, values).fill_null("")
+    values = values.fill_null("")
+    return _mended(values, _CSV_UNSAFE, lambda text: _quoted(guard_cell(text) or ""))
+
+
+def _quoted(cell: str) -> str:
+    """Return a cell as the file has it: in quotes where it would end early without them."""
+    return '"' + cell.replace('"', '""') + '"' if _QUOTED_IN_CSV.search(cell) else cell
+
+
+def _ndjson(columns: Sequence[_Column], batches: Batches) -> Generator[bytes]:
+    encoder = msgspec.json.Encoder()
+    names = [f'{"," if place else "{"}"{column.name}":' for place, column in enumerate(columns)]
+    for batch in batches:
+        if isinstance(batch, pa.Table):
+            cells = [_json_cells(column, batch) for column in columns]
+            yield _lines([part for pair in zip(names, cells, strict=True) for part in pair], "", "}\n")
+        else:
+            yield encoder.encode_lines(batch)
+
+
+def _json_cells(column: _Column, batch: pa.Table) -> pa.Array:
     values = column.of(batch)
     if column.kind == pa.string():
-        return list(map(guard_cell, values))
-    if column.kind == pa.int64():
-        return values
-    return [None if value is None else msgspec.json.encode(value).decode("utf-8").strip('"') for value in values]
+        values = _mended(values, _ESCAPED_IN_JSON, lambda text: msgspec.json.encode(text).decode("utf-8")[1:-1])
+    else:
+        values = _json_values(column.kind, values)
+    if column.kind in (pa.bool_(), pa.int64()):
+        return values.fill_null("null")
+    return pc.binary_join_element_wise('"', values, '"', "").fill_null("null")
 
 
-def _ndjson(batches: Batches) -> Generator[bytes]:
-    encoder = msgspec.json.Encoder()
-    for batch in batches:
-        yield encoder.encode_lines(batch)
+def _json_values(kind: pa.DataType, values: pa.Array) -> pa.Array:
+    """Return numbers, truth values and instants as JSON has them, instants without quotes."""
+    if pa.types.is_timestamp(kind):
+        # Without its zone, which may need a database that is not installed.
+        seconds = pc.strftime(values.cast(pa.timestamp("us")), format="%Y-%m-%dT%H:%M:%S")
+        return pc.replace_substring_regex(seconds, r"(\.000000)?$", "Z", max_replacements=1)
+    return values.cast(pa.string())
+
+
+def _mended(texts: pa.Array, pattern: str, mend: Callable[[str], str]) -> pa.Array:
+    """Return texts, with those that match a pattern mended: they are few, and all others need no step of Python."""
+    found = pc.match_substring_regex(texts, pattern).fill_null(False)
+    if not found.true_count:
+        return texts
+    return pc.replace_with_mask(texts, found, pa.array(list(map(mend, texts.filter(found).to_pylist()))))
+
+
+def _lines(parts: Sequence[pa.Array | str], separator: str, end: str) -> bytes:
+    """Return the lines of a batch: the parts of each row, joined."""
+    joined = pc.binary_join_element_wise(*parts, separator)
+    lines = pc.binary_join_element_wise(joined, end, "")
+    if not len(lines):
+        return b""
+    # Arrow stores the texts of an array one behind the other.
+    _, _, content = lines.buffers()
+    return bytes(content[: pc.sum(pc.binary_length(lines)).as_py()])
 
 
 def _parquet(columns: Sequence[_Column], batches: Batches, metadata: dict[str, bytes]) -> Generator[bytes]:
@@ -254,7 +310,7 @@ def _parquet(columns: Sequence[_Column], batches: Batches, metadata: dict[str, b
     sink = _Sink()
     with pq.ParquetWriter(sink, schema, compression="zstd") as writer:
         for batch in batches:
-            arrays = [pa.array(column.of(batch), column.kind) for column in columns]
+            arrays = [column.of(batch) for column in columns]
             writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
             yield sink.drain()
     yield sink.drain()

@@ -28,7 +28,7 @@ from api.tokens.cap_table import to_concentration, to_unattributed
 from api.tokens.holders import HolderSet
 from api.tokens.reading import to_holder_count_status
 from api.tokens.rows import HolderRow
-from api.values.reading import CURRENCY, Valuation, price_status, read_link, value_quantities, whole_tokens
+from api.values.reading import CURRENCY, Valuation, price_status, read_link, value_quantities
 from api.values.schemas import CapitalizationStatus
 from control.networks.families import codec_for
 from control.subjects import SubjectRow, Window
@@ -176,7 +176,7 @@ def _to_largest(holders: Holders, rows: Sequence[HolderRow]) -> list[LargestHold
             rank=row.rank,
             wallet=present(row.holder_address),
             name=labels[row.holder_address].name,
-            quantity=whole_tokens(row.quantity_raw, holders.view.decimals) or row.quantity_raw,
+            quantity=row.quantity,
             percentage=row.percentage,
             percentage_status=holders.summary.supply.figure_status,
         )

@@ -35,6 +35,7 @@ def stream_report(
     coverage: Coverage,
     *,
     has_all_rows: bool = True,
+    reads_columns: bool = False,
 ) -> Stream:
     """Return a response that streams all rows of a report as a CSV file.
 
@@ -47,10 +48,12 @@ def stream_report(
         as_of: the moment of the rows.
         coverage: coverage of the rows' range.
         has_all_rows: whether complete coverage means that no row is missing; False while holders are unknown.
+        reads_columns: whether `rows` returns columns.
     """
     block = "empty" if as_of.block_number is None else str(as_of.block_number)
     name = f"{_UNSAFE.sub('-', subject)[:64].strip('-.') or 'report'}-{_FILE_NAMES[call.report]}-{block}.csv"
-    batches = read_batches(call.services.serving, version, rows, call.services.batch_rows)
+    count = call.services.column_rows if reads_columns else call.services.batch_rows
+    batches = read_batches(call.services.serving, version, rows, count)
     shown = coverage if has_all_rows else msgspec.structs.replace(coverage, complete=False)
     context = FileContext(_Head(as_of=as_of, coverage=shown)).headers()
     return formats.stream_file(row_type, batches, {**NO_STORE, **formats.attachment(name), **context})

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+import pyarrow.compute as pc
 from msgspec.structs import asdict
 
 from api.engine.serving import Snapshot
@@ -12,13 +13,19 @@ from api.http.paging import Key
 from api.http.parameters import INSTANT
 from api.reports.rows import CountRow
 from api.reports.schemas.report_data import HolderReportSort, HoldingChangeStatus, ReportHolding
-from api.schema import AsOfStatus, Reconciliation, TrackingStatus
+from api.schema import AsOfStatus, Reconciliation
 from api.subjects.moments import State, View, state_before
 from api.subjects.names import Names
-from api.tokens.cap_table import Summary, read_summary, to_holdings
-from api.tokens.holders import HolderFilter, HolderKey, HolderSet, SortKey
+from api.tokens.cap_table import (
+    Summary,
+    holder_rate,
+    read_summary,
+    to_holdings,
+    tracking_of,
+    with_statuses,
+)
+from api.tokens.holders import HolderFilter, HolderKey, HolderSet, LabelColumns, Section, SortKey
 from api.tokens.rows import HolderRow
-from api.values.reading import amount_text
 
 _SPAN = timedelta(days=30)
 
@@ -77,65 +84,67 @@ class Holders:
         """Return the rows of a page."""
         if self.state is None:
             return []
-        return self.to_items(self.state, self.rows(filters, limit, offset))
+        rows = self.rows(filters, limit, offset)
+        rate = holder_rate(self.snapshot, self.view, self.state)
+        held = to_holdings(self.snapshot, self.view, self.state, self.summary, rate, self.names, rows)
+        tracked = self.names.tracked({holding.wallet_id for holding in held if holding.wallet_id})
+        return [
+            ReportHolding(
+                **asdict(holding),
+                change30d=row.change,
+                change30d_status=self._unknown_change(self.state) if row.change is None else "Known",
+                wallet_tracking_status=tracking_of(holding.wallet_id, tracked),
+            )
+            for row, holding in zip(rows, held, strict=True)
+        ]
 
-    def rows(
-        self, filters: HolderFilters, limit: int, offset: int = 0, after: Key | None = None
-    ) -> Sequence[HolderRow]:
+    def rows(self, filters: HolderFilters, limit: int, offset: int = 0) -> Sequence[HolderRow]:
         """Return the holders of a page as rows of the marts."""
         if self.state is None:
             return []
-        return self._matching(self.state, filters).page(
-            filters.key,
-            limit,
-            self.summary.supply.raw,
-            is_descending=filters.is_descending,
-            after=SortKey(int(after[0]), str(after[1])) if after else None,
-            skipped=offset,
-            then=self._state_before(self.state),
-        )
+        return self._matching(self.state, filters).page(self._section(self.state, filters, limit, offset))
 
     def on(self, snapshot: Snapshot) -> "Holders":
         """Return the same holders on another snapshot of the same version."""
         return Holders(snapshot, self.view, self.state, self.status, self.names)
 
-    def fetch(self, filters: HolderFilters, limit: int, after: Key | None) -> Fetched[ReportHolding]:
-        """Return one batch of all rows; every batch takes the same time."""
-        if self.state is None:
+    def fetch(
+        self, filters: HolderFilters, labels: LabelColumns, limit: int, after: Key | None
+    ) -> Fetched[ReportHolding]:
+        """Return one batch of all rows for a file, as columns; `labels` as `holder_labels`."""
+        state = self.state
+        if state is None:
             return Fetched([], None)
-        rows = self.rows(filters, limit, after=after)
-        last = _key_of(rows[-1], filters) if len(rows) == limit else None
-        return Fetched(self.to_items(self.state, rows), last)
+        found = self._matching(state, filters).columns(self._section(state, filters, limit, after=after), labels)
+        change = found["change"]
+        status = pc.if_else(pc.is_null(change), self._unknown_change(state), "Known")
+        shown = found.append_column("change30d", change).append_column("change30d_status", status)
+        last = None
+        if found.num_rows == limit:
+            key = {"wallet": "holder_address", "reconciliation": "reconciliation", "rank": "rank"}[filters.key]
+            last = (found["rank"][-1].as_py(), str(found[key][-1].as_py()))
+        return Fetched(with_statuses(shown, self.summary, holder_rate(self.snapshot, self.view, state)), last)
 
-    def to_items(self, state: State, rows: Sequence[HolderRow]) -> list[ReportHolding]:
-        """Convert rows of the marts to rows of the answer."""
-        held = to_holdings(self.snapshot, self.view, state, self.summary, self.names, rows)
-        then = self._state_before(state)
-        tracked = self.names.tracked({holding.wallet_id for holding in held if holding.wallet_id})
-        items: list[ReportHolding] = []
-        for row, holding in zip(rows, held, strict=True):
-            change, status = self._change(row, then)
-            tracking: TrackingStatus = "enabled" if holding.wallet_id in tracked else "disabled"
-            items.append(
-                ReportHolding(
-                    **asdict(holding),
-                    change30d=change,
-                    change30d_status=status,
-                    wallet_tracking_status=tracking if holding.wallet_id else None,
-                )
-            )
-        return items
+    def _section(
+        self, state: State, filters: HolderFilters, limit: int, offset: int = 0, after: Key | None = None
+    ) -> Section:
+        return Section(
+            filters.key,
+            limit,
+            self.summary.supply.raw,
+            holder_rate(self.snapshot, self.view, state).price,
+            is_descending=filters.is_descending,
+            after=SortKey(int(after[0]), str(after[1])) if after else None,
+            skipped=offset,
+            then=self._state_before(state),
+        )
 
     def _matching(self, state: State, filters: HolderFilters) -> HolderSet:
         return HolderSet(self.snapshot, self.view, state, filters.matching)
 
-    def _change(self, row: HolderRow, then: State | None) -> tuple[str | None, HoldingChangeStatus]:
-        """Return the quantity minus the quantity 30 days before, with its status."""
-        if then is None:
-            return None, "NotCovered"
-        if row.before_raw is None:
-            return None, "UnknownBefore"
-        return amount_text(int(row.quantity_raw) - int(row.before_raw), self.view.decimals), "Known"
+    def _unknown_change(self, state: State) -> HoldingChangeStatus:
+        """Return why a change of 30 days is null."""
+        return "NotCovered" if self._state_before(state) is None else "UnknownBefore"
 
     def _state_before(self, state: State) -> State | None:
         if state.valued_at is None:
@@ -143,8 +152,3 @@ class Holders:
         end = state.valued_at - _SPAN + INSTANT
         key = ("state-before", *self.view.keys.values(), end)
         return self.snapshot.get_or_compute(key, lambda: state_before(self.snapshot, self.view, end))
-
-
-def _key_of(row: HolderRow, filters: HolderFilters) -> Key:
-    keys = {"wallet": row.holder_address, "reconciliation": str(row.reconciliation), "rank": ""}
-    return (row.rank, keys[filters.key])

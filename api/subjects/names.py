@@ -26,6 +26,11 @@ class Names:
             known = labels.read(session, self.subject.tenant_id, self.subject.ledger_id, wanted)
         return {address: known.get(address, NO_LABEL) for address in wanted}
 
+    def all(self) -> Labels:
+        """Return the labels of all addresses that have one."""
+        with self.store.read() as session:
+            return labels.read_all(session, self.subject.tenant_id, self.subject.ledger_id)
+
     def tracked(self, wallet_ids: Collection[str]) -> set[str]:
         """Return the ids of those wallets that are tracked."""
         if not wallet_ids:

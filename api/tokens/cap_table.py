@@ -1,25 +1,27 @@
 """Cap tables: the head and the holders at a moment, computed from what each holder has when they are read."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
+import pyarrow as pa
 from msgspec import UNSET, UnsetType
 
 from api.engine.serving import Snapshot
 from api.http.calls import Fetch, Fetched
 from api.http.paging import Key
-from api.schema import AsOfStatus
+from api.schema import AsOfStatus, TrackingStatus
 from api.subjects.moments import State, View, read_view, resolve_of_token
 from api.subjects.names import Names
 from api.subjects.resumable import cut
-from api.tokens.holders import HolderKey, HolderSet, SortKey
+from api.tokens.holders import HolderSet, LabelColumns, Section, SortKey
 from api.tokens.rows import HolderRow, SupplyRow
 from api.tokens.schemas import Concentration, HoldersStatus, HolderType, Holding, Unattributed
 from api.tokens.supplies import NOTHING, UNKNOWN, Supply, supply_row, to_supply
 from api.values.explaining import BalanceRef, explain
-from api.values.reading import read_link, value_quantities, whole_tokens
+from api.values.reading import Rate, rate_at, read_link, whole_tokens
 from api.values.schemas import Explanation
-from control.labels import Label
+from control.labels import NO_LABEL, Label
 from control.networks.families import AddressCodec, codec_for
 from control.subjects import SubjectRow, Window
 from figures.cap_table import Summary as Figures
@@ -98,23 +100,63 @@ def holders(
         sort: 'rank' or 'wallet', descending with a leading '-'.
         explains: whether rows are explained.
     """
-    key: HolderKey = "wallet" if sort.endswith("wallet") else "rank"
-    is_descending = sort.startswith("-")
 
     def fetch(snapshot: Snapshot, after: Key | None, limit: int) -> Fetched[Holding]:
         if state is None:
             return Fetched([], None)
-        held = HolderSet(snapshot, view, state)
-        place = None if after is None else SortKey(int(after[0]), str(after[2]))
-        rows = held.page(key, limit + 1, summary.supply.raw, is_descending=is_descending, after=place)
+        rate = holder_rate(snapshot, view, state)
+        rows = HolderSet(snapshot, view, state).page(_section(summary, rate, sort, after, limit + 1))
         return cut(
             rows,
             limit,
-            lambda kept: to_holdings(snapshot, view, state, summary, names, kept, explains=explains),
+            lambda kept: to_holdings(snapshot, view, state, summary, rate, names, kept, explains=explains),
             lambda row: (row.rank, row.quantity_raw, row.holder_address),
         )
 
     return fetch
+
+
+def holder_columns(view: View, state: State | None, summary: Summary, names: Names, sort: str) -> Fetch[Holding]:
+    """Return the reader of the holders for a file, as columns; arguments as `holders`."""
+    labels = holder_labels(view, names)
+
+    def fetch(snapshot: Snapshot, after: Key | None, limit: int) -> Fetched[Holding]:
+        if state is None:
+            return Fetched([], None)
+        rate = holder_rate(snapshot, view, state)
+        section = _section(summary, rate, sort, after, limit)
+        found = HolderSet(snapshot, view, state).columns(section, labels)
+        last = (_last(found, "rank"), "", _last(found, "holder_address")) if found.num_rows == limit else None
+        return Fetched(with_statuses(found, summary, rate), last)
+
+    return fetch
+
+
+def _section(summary: Summary, rate: Rate, sort: str, after: Key | None, limit: int) -> Section:
+    return Section(
+        "wallet" if sort.endswith("wallet") else "rank",
+        limit,
+        summary.supply.raw,
+        rate.price,
+        is_descending=sort.startswith("-"),
+        after=None if after is None else SortKey(int(after[0]), str(after[2])),
+    )
+
+
+def _last(found: pa.Table, column: str) -> Any:
+    return found[column][-1].as_py()
+
+
+def with_statuses(found: pa.Table, summary: Summary, rate: Rate) -> pa.Table:
+    """Return columns of holders with the statuses that all rows share."""
+    for name, status in (("percentage_status", summary.supply.figure_status), ("value_status", rate.status)):
+        found = found.append_column(name, pa.repeat(status, found.num_rows))
+    return found
+
+
+def holder_rate(snapshot: Snapshot, view: View, state: State) -> Rate:
+    """Return how the quantities of the holders at a moment are valued."""
+    return rate_at(snapshot, view.subject, view.decimals, state.valued_at)
 
 
 def to_holdings(
@@ -122,23 +164,19 @@ def to_holdings(
     view: View,
     state: State,
     summary: Summary,
+    rate: Rate,
     names: Names,
     rows: Sequence[HolderRow],
     *,
     explains: bool = False,
 ) -> list[Holding]:
-    """Return the holders of a page, in its order, with their values; arguments as `holders`."""
+    """Return the holders of a page, in its order; arguments as `holders`, and how their quantities are valued."""
     codec = codec_for(view.subject.family)
     labels = names.of([row.holder_address for row in rows])
-    quantities = [whole_tokens(row.quantity_raw, view.decimals) for row in rows]
-    # Valued after the page is cut: of a hundred thousand holders, fifty.
-    link = read_link(snapshot, view.subject)
-    values = value_quantities(
-        snapshot, view.subject.tenant_id, [(quantity, link, state.valued_at) for quantity in quantities]
-    )
     explained: Sequence[Explanation | UnsetType] = [UNSET] * len(rows)
     if explains:
         held = [BalanceRef(row.holder_address, state.first_block, last_block=state.block_number) for row in rows]
+        link = read_link(snapshot, view.subject)
         moment = (link.pair_key, state.valued_at) if link.pair_key and state.valued_at else None
         explained = explain(snapshot, view, held, [moment] * len(rows))
     return [
@@ -148,19 +186,43 @@ def to_holdings(
             name=labels[row.holder_address].name,
             wallet_id=labels[row.holder_address].wallet_id,
             holder_type=_holder_type(codec, row.holder_address, labels[row.holder_address]),
-            quantity=quantity or row.quantity_raw,
+            quantity=row.quantity,
             quantity_raw=row.quantity_raw,
             percentage=row.percentage,
             percentage_status=summary.supply.figure_status,
-            value=value.value,
-            value_status=value.status,
+            value=row.value,
+            value_status=rate.status,
             reconciliation=row.reconciliation,
             checked_block_number=row.checked_block_number,
             opened_by=row.opened_by,
             explanation=explanation,
         )
-        for row, quantity, value, explanation in zip(rows, quantities, values, explained, strict=True)
+        for row, explanation in zip(rows, explained, strict=True)
     ]
+
+
+def holder_labels(view: View, names: Names) -> LabelColumns:
+    """Return what the tenant, or the family of the network, knows of some addresses, by column."""
+    codec = codec_for(view.subject.family)
+    known = names.all()
+    addresses = sorted(known.keys() | codec.burns)
+    labels = [known.get(address, NO_LABEL) for address in addresses]
+    wallet_ids = [label.wallet_id for label in labels]
+    tracked = names.tracked({wallet_id for wallet_id in wallet_ids if wallet_id})
+    return {
+        "labelled_addresses": addresses,
+        "names": [label.name for label in labels],
+        "wallet_ids": wallet_ids,
+        "holder_types": [_holder_type(codec, *one) for one in zip(addresses, labels, strict=True)],
+        "wallet_tracking_statuses": [tracking_of(wallet_id, tracked) for wallet_id in wallet_ids],
+    }
+
+
+def tracking_of(wallet_id: str | None, tracked: Collection[str]) -> TrackingStatus | None:
+    """Return whether the wallet of a holder is tracked; None if the tenant has no such wallet."""
+    if wallet_id is None:
+        return None
+    return "enabled" if wallet_id in tracked else "disabled"
 
 
 def _holder_type(codec: AddressCodec, address: str, label: Label) -> HolderType | None:

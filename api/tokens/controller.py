@@ -255,7 +255,7 @@ class TokenController(Controller):
             view = read_view(snapshot, subject, windows)
             state, status = resolve_of_token(snapshot, view, moment)
             summary = cap_table.read_summary(snapshot, view, state, status)
-            fetch = cap_table.holders(view, state, summary, Names(call.store, subject), sort, explains=explain)
+            names = Names(call.store, subject)
             answer = CapTable(
                 total_supply=summary.supply.shown,
                 total_supply_raw=summary.supply.raw,
@@ -274,7 +274,9 @@ class TokenController(Controller):
                 coverage=to_moment_coverage(view, state, status),
             )
             if call.is_tabular:
-                return call.tabular(snapshot, Holding, fetch, answer, subject)
+                columns = cap_table.holder_columns(view, state, summary, names, sort)
+                return call.tabular(snapshot, Holding, columns, answer, subject, reads_columns=True)
+            fetch = cap_table.holders(view, state, summary, names, sort, explains=explain)
             fetched = fetch(snapshot, position.key if position else None, limit)
             page = call.rank_page(snapshot, fetched, limit, position)
         return replace(answer, data=list(fetched.rows), page=page)

@@ -1,8 +1,10 @@
 """The holders of a token at a moment: now from the marts, earlier from the balances known then. One reading of both."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
+
+import pyarrow as pa
 
 from api.engine.rows import Row
 from api.engine.serving import Snapshot
@@ -16,6 +18,8 @@ RowT = TypeVar("RowT", bound=Row)
 
 
 HolderKey = Literal["rank", "wallet", "reconciliation"]
+LabelColumns = Mapping[str, Sequence[str | None]]
+"""What is known of some addresses, by column of the query that shows it."""
 
 _LAST_RANK = 2**62
 
@@ -26,6 +30,31 @@ class SortKey:
 
     rank: int
     key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Some holders by a key, equal ones by rank, with the figures that answers show.
+
+    Args:
+        key: what by.
+        limit: maximum number of rows.
+        supply_raw: total supply in base units, for percentages; None when it is unknown.
+        price: of a whole token; None for no values.
+        is_descending: backwards.
+        after: only those behind it.
+        skipped: how many are left out.
+        then: an earlier moment; rows have the change since it, too.
+    """
+
+    key: HolderKey
+    limit: int
+    supply_raw: str | None
+    price: str | None
+    is_descending: bool = False
+    after: SortKey | None = None
+    skipped: int = 0
+    then: State | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,55 +128,52 @@ class HolderSet:
         (row,) = self.query("holder_quantities", QuantitiesRow)
         return parse_balances(row.quantities_raw or "")
 
-    def page(
-        self,
-        key: HolderKey,
-        limit: int,
-        supply_raw: str | None,
-        *,
-        is_descending: bool = False,
-        after: SortKey | None = None,
-        skipped: int = 0,
-        then: State | None = None,
-    ) -> list[HolderRow]:
-        """Return some of them by a key, equal ones by rank.
+    def page(self, section: Section) -> list[HolderRow]:
+        """Return some of them."""
+        tables, query, parameters = self._read(section)
+        return self.snapshot.rows_over(tables, query, HolderRow, **parameters)
+
+    def columns(self, section: Section, labels: LabelColumns) -> pa.Table:
+        """Return some of them as a file shows them: the columns of `page`, `wallet`, and those of the labels.
 
         Args:
-            key: what by.
-            limit: maximum number of rows.
-            supply_raw: total supply in base units, for percentages; None when it is unknown.
-            is_descending: backwards.
-            after: only those behind it.
-            skipped: how many are left out.
-            then: an earlier moment; rows have the balance at it, too.
+            section: which.
+            labels: the tenant's labels by column; the stored addresses are `labelled_addresses`.
         """
-        first, last = 1, _LAST_RANK
-        if key == "rank":
-            if is_descending:
+        everybody = replace(self, matching=NO_FILTER).table()
+        shown = self.snapshot.table(("shown", *self.key), {"holders": everybody}, "holders_shown")
+        tables, query, parameters = self._read(section)
+        return self.snapshot.columns_over({**tables, "shown": shown}, f"file_of_{query}", **parameters, **labels)
+
+    def _read(self, section: Section) -> tuple[dict[str, Table], str, dict[str, Any]]:
+        """Return what reads a section: tables, the name of the query, and its parameters."""
+        first, last, skipped, after = 1, _LAST_RANK, section.skipped, section.after
+        if section.key == "rank":
+            if section.is_descending:
                 last = after.rank - 1 if after else last
             else:
                 first = after.rank + 1 if after else first
                 if self.matching.is_open:
                     # Ranks have no gaps, so the rows in between need not be looked at.
                     first, skipped = first + skipped, 0
-                    last = first + limit - 1
-        behind: dict[str, Any] = {}
-        if key != "rank":
-            behind = {"after_key": after.key if after else None, "after_rank": after.rank if after else None}
+                    last = first + section.limit - 1
+        parameters: dict[str, Any] = {
+            "first_rank": first,
+            "last_rank": last,
+            "row_count": section.limit,
+            "skipped": skipped,
+            "supply_raw": section.supply_raw,
+            "decimals": self.view.decimals,
+            "price": section.price,
+        }
+        if section.key != "rank":
+            parameters |= {"after_key": after.key if after else None, "after_rank": after.rank if after else None}
         tables = {"holders": self.table()}
-        if then is not None:
-            tables["before"] = replace(self, matching=NO_FILTER).before(then)
-        return self.snapshot.rows_over(
-            tables,
-            f"holders_by_{key}_{'descending' if is_descending else 'ascending'}{'_with_before' if then else ''}",
-            HolderRow,
-            first_rank=first,
-            last_rank=last,
-            row_count=limit,
-            skipped=skipped,
-            supply_raw=supply_raw,
-            **behind,
-        )
+        if section.then is not None:
+            tables["before"] = replace(self, matching=NO_FILTER).before(section.then)
+        direction = "descending" if section.is_descending else "ascending"
+        query = f"holders_by_{section.key}_{direction}{'_with_before' if section.then else ''}"
+        return tables, query, parameters
 
 
 def count_holders(snapshot: Snapshot, tenant_id: str, subject_keys: Sequence[int]) -> dict[int, HolderCountRow]:

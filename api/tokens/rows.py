@@ -3,9 +3,9 @@
 from datetime import datetime
 
 from api.engine.rows import Row
-from api.schema import MetadataStatus, OpenedBy, Reconciliation
+from api.schema import MetadataStatus, OpenedBy, Reconciliation, TrackingStatus
 from api.subjects.schemas import ContractStatus, SupplyStatus
-from api.tokens.schemas import HolderChangeKind, HoldersStatus
+from api.tokens.schemas import HolderChangeKind, HoldersStatus, HolderType
 
 
 class SupplyChangeRow(Row, frozen=True):
@@ -44,16 +44,32 @@ class MetadataRow(Row, frozen=True):
 
 
 class HolderRow(Row, frozen=True):
-    """One holder: `holders_by_*`; `before_raw` is its earlier quantity, null if unknown or not requested."""
+    """One holder: `holders_by_*`.
+
+    Without known decimals, `quantity` is in base units and `value` is null. `change` is the change of the quantity
+    since an earlier moment; null if the earlier quantity is not known, or without such a moment.
+    """
 
     rank: int
     holder_address: str
+    quantity: str
     quantity_raw: str
     percentage: str | None
+    value: str | None
     reconciliation: Reconciliation
     checked_block_number: int | None
     opened_by: OpenedBy
-    before_raw: str | None
+    change: str | None
+
+
+class FileRow(HolderRow, frozen=True):
+    """One holder with its labels, for a file, which has columns and no structs: `file_of_holders_by_*`."""
+
+    wallet: str
+    name: str | None
+    wallet_id: str | None
+    holder_type: HolderType | None
+    wallet_tracking_status: TrackingStatus | None
 
 
 class HolderCountRow(Row, frozen=True):

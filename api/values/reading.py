@@ -44,6 +44,14 @@ class Valuation:
 
 
 @dataclass(frozen=True, slots=True)
+class Rate:
+    """How all quantities of a token are valued at a moment; `price` is None where the status says why."""
+
+    price: str | None
+    status: ValueStatus
+
+
+@dataclass(frozen=True, slots=True)
 class Link:
     """The pair that values a token's quantities in one version; without a pair, `status` gives the reason."""
 
@@ -175,6 +183,15 @@ def changed_assets(snapshot: Snapshot, tenant_id: str, links: LinksInForce) -> t
         if symbol in symbols
     }
     return tuple(sorted({row.token_address for row in tokens ^ in_force} | common))
+
+
+def rate_at(snapshot: Snapshot, token: SubjectRow, decimals: int | None, moment: datetime | None) -> Rate:
+    """Return how quantities of a token are valued at a moment; arguments as `worth`, unknown decimals are None."""
+    link = read_link(snapshot, token)
+    moments = [(link.pair_key, moment)] if link.pair_key is not None and moment is not None else []
+    price = next(iter(prices_at(snapshot, token.tenant_id, moments).values()), None)
+    status = price_status(link, price, moment)
+    return Rate(price.price if price else None, status if decimals is not None else "UnknownDecimals")
 
 
 def value_quantities(

@@ -173,7 +173,8 @@ def test_all_formats_have_the_same_rows(
     reader: TestClient[Any], url: str, batch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = reader
-    monkeypatch.setattr("api.http.calls.Services.batch_rows", batch)
+    for size in ("batch_rows", "column_rows"):
+        monkeypatch.setattr(f"api.http.calls.Services.{size}", batch)
     rows, answer = json_rows(client, url)
     assert rows
 

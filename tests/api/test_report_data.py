@@ -336,7 +336,7 @@ def read_csv(text: str) -> list[dict[str, str]]:
 def test_a_file_has_all_rows(
     client: TestClient[Any], query: dict[str, str], as_of: str | None, batch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("api.http.calls.Services.batch_rows", batch)
+    monkeypatch.setattr("api.http.calls.Services.column_rows", batch)
     headers = cap_table(client, as_of)
     expected = rows(client, headers, **query)
     token = headers["Authorization"].removeprefix("Bearer ")
@@ -587,7 +587,7 @@ def test_index_is_filtered_by_tracking_status(client: TestClient[Any]) -> None:
 
 
 def test_slow_download_does_not_hold_its_table(own: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("api.http.calls.Services.batch_rows", 3)
+    monkeypatch.setattr("api.http.calls.Services.column_rows", 3)
     users: list[set[int]] = []
     release = Snapshot.release
 

@@ -355,7 +355,8 @@ def test_abandoned_download_releases_its_version(world: World, accept: str, monk
 
     monkeypatch.setattr(Serving, "_acquire", counted_acquire)
     monkeypatch.setattr(Serving, "_release", counted_release)
-    monkeypatch.setattr("api.http.calls.Services.batch_rows", 1)
+    for size in ("batch_rows", "column_rows"):
+        monkeypatch.setattr(f"api.http.calls.Services.{size}", 1)
     with serving(world.settings) as url, httpx.Client(base_url=url, headers=world.headers()) as client:
         gc.disable()
         try:
@@ -449,6 +450,7 @@ def test_columns_of_every_query_match_the_contract(world: World) -> None:
         "holders_as_of": "holders",
         "holder_matches": "holders",
         "holders_before": "before",
+        "holders_shown": "shown",
         "cap_table_balances": "balances_at_both",
         "report_places": "places",
         "report_order_ascending": "ordered",

@@ -46,6 +46,7 @@ from api.subjects.finding import parse_address
 from api.subjects.moments import to_as_of, to_coverage, to_moment_coverage
 from api.subjects.names import Names
 from api.subjects.parameters import TrackingStatusFilter
+from api.tokens.cap_table import holder_labels
 from control.inputs import ASSET, FILTER
 from control.networks.definitions import NATIVE
 
@@ -289,9 +290,10 @@ def _cap_table_file(
         view, version = holders.view, snapshot.version
         as_of = to_as_of(view, holders.state, snapshot)
         coverage = to_moment_coverage(view, holders.state, holders.status)
+    labels = holder_labels(view, holders.names)
 
     def rows(opened: Snapshot, after: Key | None, limit: int) -> Fetched[ReportHolding]:
-        return holders.on(opened).fetch(filters, limit, after)
+        return holders.on(opened).fetch(filters, labels, limit, after)
 
     return stream_report(
         call,
@@ -302,6 +304,7 @@ def _cap_table_file(
         as_of,
         coverage,
         has_all_rows=holders.summary.holders_status == "Complete",
+        reads_columns=True,
     )
 
 
