@@ -1,6 +1,7 @@
 """Forms of an answer: which one a client accepts, and rows as CSV, NDJSON or Parquet, streamed.
 
-All forms are made from the same structs as the JSON. Which rows there are does not go here.
+All forms are made from the structs of the JSON, or of columns with the same names and values, which a query returns.
+Which rows there are does not go here.
 """
 
 import io

@@ -18,11 +18,11 @@ from api.subjects.moments import State, View, state_before
 from api.subjects.names import Names
 from api.tokens.cap_table import (
     Summary,
+    finish_columns,
     holder_rate,
     read_summary,
     to_holdings,
     tracking_of,
-    with_statuses,
 )
 from api.tokens.holders import HolderFilter, HolderKey, HolderSet, LabelColumns, Section, SortKey
 from api.tokens.rows import HolderRow
@@ -123,7 +123,8 @@ class Holders:
         if found.num_rows == limit:
             key = {"wallet": "holder_address", "reconciliation": "reconciliation", "rank": "rank"}[filters.key]
             last = (found["rank"][-1].as_py(), str(found[key][-1].as_py()))
-        return Fetched(with_statuses(shown, self.summary, holder_rate(self.snapshot, self.view, state)), last)
+        rate = holder_rate(self.snapshot, self.view, state)
+        return Fetched(finish_columns(shown, self.view, self.summary, rate), last)
 
     def _section(
         self, state: State, filters: HolderFilters, limit: int, offset: int = 0, after: Key | None = None

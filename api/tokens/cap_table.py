@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec import UNSET, UnsetType
 
 from api.engine.serving import Snapshot
@@ -127,7 +128,7 @@ def holder_columns(view: View, state: State | None, summary: Summary, names: Nam
         section = _section(summary, rate, sort, after, limit)
         found = HolderSet(snapshot, view, state).columns(section, labels)
         last = (_last(found, "rank"), "", _last(found, "holder_address")) if found.num_rows == limit else None
-        return Fetched(with_statuses(found, summary, rate), last)
+        return Fetched(finish_columns(found, view, summary, rate), last)
 
     return fetch
 
@@ -147,11 +148,17 @@ def _last(found: pa.Table, column: str) -> Any:
     return found[column][-1].as_py()
 
 
-def with_statuses(found: pa.Table, summary: Summary, rate: Rate) -> pa.Table:
-    """Return columns of holders with the statuses that all rows share."""
+def finish_columns(found: pa.Table, view: View, summary: Summary, rate: Rate) -> pa.Table:
+    """Return columns of holders with the statuses that all rows share, and the addresses that the marts do not show."""
     for name, status in (("percentage_status", summary.supply.figure_status), ("value_status", rate.status)):
         found = found.append_column(name, pa.repeat(status, found.num_rows))
-    return found
+    shown, stored = (found[name].combine_chunks() for name in ("wallet", "holder_address"))
+    if not shown.null_count:
+        return found
+    present = codec_for(view.subject.family).present
+    presented = pa.array([present(address) for address in stored.filter(shown.is_null()).to_pylist()])
+    wallets = pc.replace_with_mask(shown, shown.is_null(), presented)
+    return found.set_column(found.column_names.index("wallet"), "wallet", wallets)
 
 
 def holder_rate(snapshot: Snapshot, view: View, state: State) -> Rate:
@@ -202,7 +209,7 @@ def to_holdings(
 
 
 def holder_labels(view: View, names: Names) -> LabelColumns:
-    """Return what the tenant, or the family of the network, knows of some addresses, by column."""
+    """Return the labels of the addresses that the tenant or the network's family knows, by column."""
     codec = codec_for(view.subject.family)
     known = names.all()
     addresses = sorted(known.keys() | codec.burns)

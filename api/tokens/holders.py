@@ -19,7 +19,7 @@ RowT = TypeVar("RowT", bound=Row)
 
 HolderKey = Literal["rank", "wallet", "reconciliation"]
 LabelColumns = Mapping[str, Sequence[str | None]]
-"""What is known of some addresses, by column of the query that shows it."""
+"""Labels of some addresses, by parameter of the query that joins them."""
 
 _LAST_RANK = 2**62
 

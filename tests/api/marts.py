@@ -122,7 +122,7 @@ def publish(
                 connection.execute(f"insert into marts.{table} select * from lines")
                 connection.unregister("lines")
         if "addresses" not in rows:
-            _show_addresses(connection)
+            show_addresses(connection)
         count_holders(connection)
         if "cap_table_summaries" not in rows:
             _summarize_cap_tables(connection)
@@ -132,8 +132,9 @@ def publish(
     return path
 
 
-def _show_addresses(connection: duckdb.DuckDBPyConnection) -> None:
+def show_addresses(connection: duckdb.DuckDBPyConnection) -> None:
     """Add the display form of every address in the rows."""
+    connection.execute("delete from marts.addresses")
     columns = connection.execute(
         "select table_name, column_name from duckdb_columns() where schema_name = 'marts' and data_type = 'VARCHAR' "
         "and column_name like '%address' and table_name in (select table_name from duckdb_tables())"

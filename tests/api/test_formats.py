@@ -35,6 +35,7 @@ from tests.api.test_attestations import record
 from tests.api.test_errors import problem
 from tests.api.valued import SMALL_PAIR_ID, valued_rows
 from tests.api.world import BIG_TOKEN_ID, HOLDERS, World, copy_world
+from warehouse.spreadsheets import guard_cell
 
 TOKEN, WALLET = f"/v1/tokens/{EXAMPLE_TOKEN_ID}", f"/v1/wallets/{EXAMPLE_WALLET_ID}"
 WALLET_ADDRESS = HOLDERS["h1"]
@@ -270,6 +271,33 @@ def test_files_have_all_fields_that_json_has_beside_its_rows(
     rows = list(csv.DictReader(io.StringIO(plain, newline="")))
     assert list(csv.DictReader(io.StringIO(widened.text, newline=""))) == [row | flattened for row in rows]
     assert len({answer.headers["etag"] for answer in (commented, widened, forms[media_types.CSV])}) == 3
+
+
+def test_files_show_addresses_that_the_marts_have_no_form_of(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("control.networks.evm.EvmAddressCodec.present", lambda _, stored: stored.upper())
+    publish(world.settings.serving_dir, 2, valued_rows(world) | {"addresses": []})
+    with world.client() as client:
+        url = f"/v1/tokens/{BIG_TOKEN_ID}/cap-table"
+        expected = client.get(url).json()["data"]
+        file = client.get(url, headers={"Accept": media_types.CSV}).text
+    assert [row["wallet"] for row in csv.DictReader(io.StringIO(file))] == [row["wallet"] for row in expected]
+    assert all(row["wallet"].startswith("0X") for row in expected)
+
+
+def test_own_names_are_the_same_in_all_forms(client: TestClient[Any]) -> None:
+    url = f"{TOKEN}/cap-table"
+    holder = {"ledger": EXAMPLE_LEDGER, "ledgerId": client.get(url).json()["data"][1]["wallet"]}
+    wallet = client.post("/v1/wallets", json=holder).json()["id"]
+    for name in ("=1+1", '+"a", b', "a \\ b"):
+        assert client.patch(f"/v1/wallets/{wallet}", json={"name": name}).status_code == 200
+        expected = client.get(url).json()["data"]
+        assert [row["name"] for row in expected].count(name) == 1
+        ndjson = client.get(url, headers={"Accept": media_types.NDJSON}).content
+        assert [json.loads(line) for line in ndjson.splitlines()] == expected
+        table = pq.read_table(pa.BufferReader(client.get(url, headers={"Accept": media_types.PARQUET}).content))
+        assert table["name"].to_pylist() == [row["name"] for row in expected]
+        cells = csv.DictReader(io.StringIO(client.get(url, headers={"Accept": media_types.CSV}).text, newline=""))
+        assert [row["name"] for row in cells] == [guard_cell(row["name"]) or "" for row in expected]
 
 
 def test_file_with_unknown_holdings_is_not_complete(client: TestClient[Any]) -> None:

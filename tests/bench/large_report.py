@@ -6,7 +6,7 @@ from datetime import timedelta
 import duckdb
 
 from api.examples import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
-from tests.api.marts import move_pointer
+from tests.api.marts import move_pointer, show_addresses
 from tests.api.valued import ETHER_PAIR_KEY, SMALL_PAIR_KEY, link_small, naive
 from tests.api.world import World, hash_of, time_of
 
@@ -35,6 +35,7 @@ def publish_large(world: World, size: Size) -> None:
         _fill_token(connection, world, size)
         _fill_wallet(connection, world, size)
         _fill_prices(connection, world)
+        show_addresses(connection)
     move_pointer(directory, 2, path.name)
 
 

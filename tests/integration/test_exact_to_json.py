@@ -1,5 +1,6 @@
 """Amounts that no float can hold, from the log of a real node to the JSON answer, checked with plain `decimal`."""
 
+import json
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -98,6 +99,15 @@ def test_cap_table_of_the_largest_supply(system: System, decimals: int) -> None:
     assert row["wallet"].lower() == system.holder
     assert (row["quantityRaw"], row["quantity"], row["percentage"]) == (str(MOST), whole(MOST, decimals), "100")
     assert answer["unattributed"]["quantity"] == "0"
+
+
+@pytest.mark.parametrize("decimals", DECIMALS)
+def test_a_file_of_the_cap_table_says_the_same(system: System, decimals: int) -> None:
+    path = f"/v1/tokens/{system.tokens[decimals]}/cap-table"
+    expected = system.client.get(path).json()["data"]
+    assert expected[0]["wallet"] != system.holder  # it has a checksum
+    file = system.client.get(path, headers={"Accept": "application/x-ndjson"}).text
+    assert [json.loads(line) for line in file.splitlines()] == expected
 
 
 def test_activities_and_balances_of_a_wallet(system: System) -> None:
