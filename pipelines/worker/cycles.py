@@ -40,29 +40,30 @@ _LATE_IMPORTS = (
     "zoneinfo._zoneinfo",
 )
 # Reason why a fork of this process would not be warm. Before the warm-up, none would be.
-_trouble: str | None = "the process that runs are forked from has loaded nothing"
+trouble: str | None = "the process that runs are forked from has loaded nothing"
 
 
 def warm_up() -> None:
     """Import and parse everything that a cycle needs, and build once; `report` sends the result."""
-    global _trouble
+    global trouble
     # Before an import of dbt, which configures logging itself.
     logging.basicConfig(format="%(asctime)s %(message)s")
     _LOG.setLevel(logging.INFO)
     from pipelines.defs.project import DbtError
 
     try:
-        _load(load_settings())
+        load(load_settings())
     except (ControlError, DbtError, ForkUnsafeError) as error:
-        _trouble = str(error)
+        trouble = str(error)
     except Exception as error:  # noqa: BLE001 - the worker reports any error
         _LOG.exception("a rehearsal of a cycle failed")
-        _trouble = f"a rehearsal of a cycle failed: {error}"
+        trouble = f"a rehearsal of a cycle failed: {error}"
     else:
-        _trouble = None
+        trouble = None
 
 
-def _load(settings: Settings) -> None:
+def load(settings: Settings) -> None:
+    """Load everything that a cycle needs, and check that a fork of this process is safe."""
     import dagster as dg
     import duckdb
 
@@ -72,7 +73,7 @@ def _load(settings: Settings) -> None:
 
     for module in _LATE_IMPORTS:
         import_module(module)
-    _instance()
+    instance()
     load_definitions()[1].resolve_job_def(JOB)
 
     @dg.job(executor_def=dg.in_process_executor, config=LOG_LEVEL)
@@ -80,7 +81,7 @@ def _load(settings: Settings) -> None:
         dg.op(name="nothing")(lambda: None)()
 
     nothing.execute_in_process()
-    _warm_up(settings)
+    rehearse(settings)
     copy_project(settings)
     duckdb.default_connection().close()
     gc.collect()
@@ -90,14 +91,14 @@ def _load(settings: Settings) -> None:
 
 
 @cache
-def _instance() -> "dg.DagsterInstance":
+def instance() -> "dg.DagsterInstance":
     """Dagster's records. Opened once, because opening checks the schemas of its databases. It holds no connection."""
     import dagster as dg
 
     return dg.DagsterInstance.get()
 
 
-def _warm_up(settings: Settings) -> None:
+def rehearse(settings: Settings) -> None:
     """Build over an empty warehouse, so that dbt compiles every macro."""
     from pipelines.defs.dbt import AUDIT, CYCLE_ARGUMENTS
     from pipelines.defs.project import run_dbt
@@ -129,9 +130,9 @@ def run_cycle(run_id: str, cycle: Cycle) -> None:
     from pipelines.defs.cycle import JOB, SENSOR, assets_of_cycle
     from pipelines.defs.runs import WORKER_TAG
 
-    if _trouble is not None:
-        sys.exit(f"the run does not begin: {_trouble}")
-    threading.Thread(target=_end_with_worker, daemon=True).start()
+    if trouble is not None:
+        sys.exit(f"the run does not begin: {trouble}")
+    threading.Thread(target=end_with_worker, daemon=True).start()
     before = set(sys.modules)
     # If the sensor is stopped in Dagster's pages, no cycles run.
     states = {state.instigator_name: state.status.value for state in _instance().all_instigator_state()}
@@ -139,7 +140,7 @@ def run_cycle(run_id: str, cycle: Cycle) -> None:
         return
     networks, definitions = load_definitions()
     result = definitions.resolve_job_def(JOB).execute_in_process(
-        instance=_instance(),
+        instance=instance(),
         run_id=run_id,
         asset_selection=assets_of_cycle(networks, cycle.networks, is_short=cycle.is_short),
         tags={"networks": ",".join(cycle.networks), WORKER_TAG: run_id},
@@ -165,7 +166,7 @@ def mark_lost() -> None:
 
     status = dg.DagsterRunStatus
     unfinished = [status.NOT_STARTED, status.STARTING, status.STARTED, status.CANCELING]
-    for record in _instance().get_run_records(dg.RunsFilter(statuses=unfinished)):
+    for record in instance().get_run_records(dg.RunsFilter(statuses=unfinished)):
         if is_of_worker(record.dagster_run):
             _mark(record.dagster_run, "the worker stopped")
 
@@ -174,9 +175,9 @@ def _mark(run: "dg.DagsterRun | None", reason: str) -> None:
     if run is None or run.is_finished:
         return
     if run.status.value == "CANCELING":
-        _instance().report_run_canceled(run, reason)
+        instance().report_run_canceled(run, reason)
     else:
-        _instance().report_run_failed(run, reason)
+        instance().report_run_failed(run, reason)
 
 
 def _end_with_worker() -> None:

@@ -7,10 +7,10 @@ import signal
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 
 import dagster as dg
 import psutil
@@ -36,7 +36,7 @@ from tests.waiting import eventually
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     networks = tmp_path / "networks.toml"
-    networks.write_text("")
+    networks.write_text("network = []")
     return load_settings({"LEDGERMART_DATA_DIR": str(tmp_path / "data"), "LEDGERMART_NETWORKS": str(networks)})
 
 
@@ -67,7 +67,7 @@ def test_output_of_dbt_is_not_a_change(settings: Settings, tmp_path: Path, monke
 def instance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dg.DagsterInstance]:
     """Dagster's records, as used by the functions of `cycles`."""
     with dg.DagsterInstance.local_temp(str(tmp_path)) as made:
-        monkeypatch.setattr(cycles, "_instance", lambda: made)
+        monkeypatch.setattr(cycles, "instance", lambda: made)
         yield made
 
 
@@ -95,9 +95,9 @@ def test_cycles_that_ended_with_an_earlier_worker_are_recorded(instance: dg.Dags
 
 def test_no_cycle_starts_while_the_sensor_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     state = SimpleNamespace(instigator_name=SENSOR, status=SimpleNamespace(value="STOPPED"))
-    monkeypatch.setattr(cycles, "_instance", lambda: SimpleNamespace(all_instigator_state=lambda: [state]))
-    monkeypatch.setattr(cycles, "_trouble", None)
-    monkeypatch.setattr(cycles, "_end_with_worker", lambda: None)
+    monkeypatch.setattr(cycles, "instance", lambda: SimpleNamespace(all_instigator_state=lambda: [state]))
+    monkeypatch.setattr(cycles, "trouble", None)
+    monkeypatch.setattr(cycles, "end_with_worker", lambda: None)
     monkeypatch.setattr(definitions, "load_definitions", enough)
     cycles.run_cycle(str(uuid.uuid4()), Cycle([]))
     state.instigator_name = "another sensor"
@@ -120,7 +120,7 @@ import signal
 
 from pipelines.worker import cycles
 
-process = multiprocessing.get_context("forkserver").Process(target=cycles._end_with_worker)
+process = multiprocessing.get_context("forkserver").Process(target=cycles.end_with_worker)
 process.start()
 print(process.pid, flush=True)
 signal.pause()
@@ -144,8 +144,8 @@ def test_a_failure_to_load_is_reported(error: Exception, told: str, monkeypatch:
     def load(_: Settings) -> None:
         raise error
 
-    monkeypatch.setattr(cycles, "_load", load)
-    monkeypatch.setattr(cycles, "_trouble", None)
+    monkeypatch.setattr(cycles, "load", load)
+    monkeypatch.setattr(cycles, "trouble", None)
     cycles.warm_up()
     receiver, sender = multiprocessing.Pipe(duplex=False)
     with receiver, sender:
@@ -153,19 +153,50 @@ def test_a_failure_to_load_is_reported(error: Exception, told: str, monkeypatch:
         assert receiver.recv() == told
 
 
-def test_a_killed_cycle_is_recorded(instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> None:
-    run_id = str(uuid.uuid4())
-    _begin(instance, run_id, Status.STARTED, {WORKER_TAG: run_id})
-    # It starts without the open files of pytest.
-    run = multiprocessing.get_context("spawn").Process(target=signal.pause)
-    run.start()
-    assert run.pid is not None
-    worker = Worker.__new__(Worker)
-    monkeypatch.setattr(worker, "_record", lambda function, *arguments: function(*arguments))
-    worker._run = run_id, run
-    os.kill(run.pid, signal.SIGKILL)
-    while worker._run is not None:
-        worker._wait()
+class _Processes:
+    """The worker's processes: a cycle is a process that is killed, and this process calls all other functions."""
+
+    Pipe = staticmethod(multiprocessing.Pipe)
+
+    def __init__(self, instance: dg.DagsterInstance) -> None:
+        self.instance = instance
+        self.cycles: list[str] = []
+        # It starts without the open files of pytest.
+        self.killed = multiprocessing.get_context("spawn").Process(target=signal.raise_signal, args=(signal.SIGKILL,))
+
+    def set_forkserver_preload(self, modules: list[str]) -> None:
+        """Load nothing."""
+
+    def Process(self, target: Callable[..., None], args: tuple[Any, ...]) -> Any:
+        if target is not cycles.run_cycle:
+            return SimpleNamespace(start=lambda: target(*args), join=lambda: None, exitcode=0)
+        self.cycles.append(args[0])
+        _begin(self.instance, args[0], Status.STARTED, {WORKER_TAG: args[0]})
+        return self.killed
+
+
+@pytest.fixture
+def processes(instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> _Processes:
+    made = _Processes(instance)
+    monkeypatch.setattr(multiprocessing, "get_context", lambda _: made)
+    monkeypatch.setattr(cycles, "trouble", None)
+    return made
+
+
+def test_a_killed_cycle_is_recorded(
+    settings: Settings, processes: _Processes, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.data_dir.mkdir()
+
+    def decide(*_: object) -> Cycle:
+        if processes.cycles:
+            raise _Enough
+        return Cycle([])
+
+    monkeypatch.setattr(process, "decide", decide)
+    with pytest.raises(_Enough):
+        Worker(settings).work()
+    (run_id,) = processes.cycles
     assert _status(instance, run_id) is Status.FAILURE
 
 
@@ -219,7 +250,7 @@ def test_a_project_that_cannot_be_loaded_ends_the_worker(settings: Settings, tmp
 
 
 def test_unavailable_control_store_is_reported_once(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    settings: Settings, processes: _Processes, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings.data_dir.mkdir()
     answers = [ControlError("away"), ControlError("away"), None, None, ControlError("away")]
@@ -229,17 +260,17 @@ def test_unavailable_control_store_is_reported_once(
         if (answer := answers.pop(0)) is not None:
             raise answer
 
+    def wait(*_: object) -> None:
+        state = read_worker_state(settings.data_dir)
+        assert state is not None
+        troubles.append(state.trouble)
+        if not answers:
+            raise _Enough
+
     monkeypatch.setattr(process, "decide", decide)
-    worker = Worker.__new__(Worker)
-    worker.settings, worker._run = settings, None
-    worker._memory = worker._store = worker._networks = worker._heads = cast(Any, None)
-    worker._trouble, worker._told_at = None, float("-inf")
-    with caplog.at_level(logging.WARNING, process.__name__):
-        while answers:
-            worker._begin()
-            state = read_worker_state(settings.data_dir)
-            assert state is not None
-            troubles.append(state.trouble)
+    monkeypatch.setattr(process, "wait", wait)
+    with caplog.at_level(logging.WARNING, process.__name__), pytest.raises(_Enough):
+        Worker(settings).work()
     assert troubles == ["away", "away", None, None, "away"]
     assert [record.getMessage() for record in caplog.records] == [
         "away",
@@ -259,5 +290,5 @@ def test_rehearsal_leaves_nothing_behind(settings: Settings, monkeypatch: pytest
 
     monkeypatch.setattr(project, "run_dbt", run_dbt)
     with pytest.raises(_Enough):
-        cycles._warm_up(settings)
+        cycles.rehearse(settings)
     assert list(settings.data_dir.iterdir()) == []
