@@ -39,7 +39,7 @@ _NO_MEMORY = re.compile(
 
 
 @dataclass
-class _Child:
+class Child:
     """One of the processes that make up the service."""
 
     name: str
@@ -56,7 +56,9 @@ class _Child:
     hints: set[str] = field(default_factory=set)
 
 
-def _children(settings: Settings) -> list[_Child]:
+def children_of(settings: Settings) -> list[Child]:
+    """Return the processes of the service, not started yet; create the folder of their logs."""
+
     def command(program: str, *arguments: str) -> list[str]:
         # The kernel stops the child when `ledgermart up` is killed, so that nothing is left behind.
         return ["setpriv", "--pdeathsig", "TERM", "--", str(Path(sys.executable).with_name(program)), *arguments]
@@ -70,8 +72,8 @@ def _children(settings: Settings) -> list[_Child]:
     code_server = settings.code_server_socket
     memory = settings.process_memory_mb * 1_000_000
 
-    def child(name: str, started: list[str], needs: Path | None = None, stop_seconds: float = _STOP_SECONDS) -> _Child:
-        return _Child(name, started, logs / f"{name}.log", memory, needs, stop_seconds)
+    def child(name: str, started: list[str], needs: Path | None = None, stop_seconds: float = _STOP_SECONDS) -> Child:
+        return Child(name, started, logs / f"{name}.log", memory, needs, stop_seconds)
 
     return [
         child("worker", module("pipelines.worker")),
@@ -92,7 +94,8 @@ def _is_open(path: Path) -> bool:
         return probe.connect_ex(str(path)) == 0
 
 
-def _start(child: _Child, settings: Settings, console: Console) -> None:
+def start(child: Child, settings: Settings, console: Console) -> None:
+    """Start a child with its memory limit, and a thread that writes its output to its log."""
     child.process = subprocess.Popen(
         child.command,
         stdin=subprocess.DEVNULL,
@@ -111,7 +114,7 @@ def _start(child: _Child, settings: Settings, console: Console) -> None:
     child.started_at = time.monotonic()
 
 
-def _write_log(child: _Child, process: subprocess.Popen[bytes], settings: Settings, console: Console) -> None:
+def _write_log(child: Child, process: subprocess.Popen[bytes], settings: Settings, console: Console) -> None:
     """Write the output of a process to its log, and report once that memory or disk are used up."""
     assert process.stdout is not None
     with process.stdout, LogFile(child.log) as log:
@@ -133,7 +136,7 @@ def _hint(line: str, settings: Settings) -> str | None:
     return full_disk_sentence(settings.data_dir) if names_full_disk(line, settings) else None
 
 
-def _watch(child: _Child, settings: Settings, console: Console) -> None:
+def _watch(child: Child, settings: Settings, console: Console) -> None:
     """Start a child that is not running, with growing pauses after failures."""
     now = time.monotonic()
     if child.process is not None:
@@ -148,10 +151,10 @@ def _watch(child: _Child, settings: Settings, console: Console) -> None:
         console.print(f"[yellow]{child.name} exited with code {code}; restarting it in {pause} s (log: {child.log})")
     # Dagster's processes report a code server that is only starting as an error, with a stack trace.
     if now >= child.restart_at and (child.needs_socket is None or _is_open(child.needs_socket)):
-        _start(child, settings, console)
+        start(child, settings, console)
 
 
-def _stop(children: list[_Child], console: Console) -> None:
+def stop(children: list[Child], console: Console) -> None:
     """Stop every child; report those that are slow to stop, and kill them after a limit."""
     running = [(child, child.process) for child in children if child.process is not None]
     for _, process in running:
@@ -191,7 +194,7 @@ def run(settings: Settings, console: Console, *, has_tenant: bool) -> None:
     stopping = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopping.set())
-    children = _children(settings)
+    children = children_of(settings)
     console.print(f"API           http://{settings.api_host}:{settings.api_port}/docs")
     console.print(f"Dagster       http://127.0.0.1:{settings.dagster_port}/runs")
     console.print(f"logs          {settings.data_dir / 'logs'}")
@@ -208,5 +211,5 @@ def run(settings: Settings, console: Console, *, has_tenant: bool) -> None:
             stopping.wait(_POLL_SECONDS)
     finally:
         console.print("stopping")
-        _stop(children, console)
+        stop(children, console)
         console.print("stopped")

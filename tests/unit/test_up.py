@@ -23,7 +23,7 @@ from control.settings import load_settings
 from tests.chain.process import free_port
 
 # The fixture `folder` replaces it.
-up_start = up._start
+up_start = up.start
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("LEDGERMART_DATA_DIR", str(tmp_path / "data"))
     for name in ("API", "DAGSTER"):
         monkeypatch.setenv(f"LEDGERMART_{name}_PORT", str(free_port()))
-    monkeypatch.setattr(up, "_start", lambda *_: pytest.fail("something was started"))
+    monkeypatch.setattr(up, "start", lambda *_: pytest.fail("something was started"))
     monkeypatch.setattr("cli.ports.PATIENCE_SECONDS", 0.0)
     return tmp_path / "data"
 
@@ -128,26 +128,25 @@ def test_unusable_folder_is_reported_in_one_line(folder: Path, monkeypatch: pyte
         assert line.startswith(f"Error: LEDGERMART_DATA_DIR: {file}/data cannot be created (Not a directory)")
 
 
-def child(name: str, code: str, stop_seconds: float) -> up._Child:
+def child(name: str, code: str, stop_seconds: float) -> up.Child:
     """Start a child that runs some Python, and wait until it is ready."""
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, start_new_session=True)
     assert process.stdout is not None
     with process.stdout:
         process.stdout.readline()
-    return up._Child(name, [], Path(), 0, stop_seconds=stop_seconds, process=process, started_at=time.monotonic())
+    return up.Child(name, [], Path(), 0, stop_seconds=stop_seconds, process=process, started_at=time.monotonic())
 
 
-def test_stop_names_awaited_processes_and_kills_late_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(up, "_SILENT_SECONDS", 0.0)
+def test_stop_names_awaited_processes_and_kills_late_ones() -> None:
     ready = "print('ready', flush=True); time.sleep(900)"
     # The default handler, even if this process ignores the signal.
     polite = child("polite", f"import signal, time; signal.signal(signal.SIGTERM, signal.SIG_DFL); {ready}", 900.0)
-    deaf = child("deaf", f"import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); {ready}", 0.5)
+    deaf = child("deaf", f"import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); {ready}", 1.4)
     told = io.StringIO()
-    up._stop([polite, deaf], Console(file=told))
+    up.stop([polite, deaf], Console(file=told))
     assert [each.process.returncode for each in (polite, deaf) if each.process] == [-signal.SIGTERM, -signal.SIGKILL]
     assert "waiting for deaf" in told.getvalue()
-    assert "deaf did not stop in 0 s; killing it" in told.getvalue()
+    assert "deaf did not stop in 1 s; killing it" in told.getvalue()
 
 
 @pytest.fixture
@@ -159,8 +158,8 @@ def reported() -> io.StringIO:
 def run_to_its_end(folder: Path, reported: io.StringIO, memory_bytes: int, code: str) -> tuple[int, str]:
     """Run some Python as a child of the service; return its exit code and its log."""
     folder.mkdir()
-    one = up._Child("worker", [sys.executable, "-c", code], folder / "worker.log", memory_bytes)
-    up._start(one, load_settings(), Terminal(file=reported, soft_wrap=True))
+    one = up.Child("worker", [sys.executable, "-c", code], folder / "worker.log", memory_bytes)
+    up.start(one, load_settings(), Terminal(file=reported, soft_wrap=True))
     assert one.process is not None
     assert one.writer is not None
     code_of_exit = one.process.wait()
@@ -171,7 +170,7 @@ def run_to_its_end(folder: Path, reported: io.StringIO, memory_bytes: int, code:
 def test_child_over_its_memory_limit_fails_alone_naming_the_setting(
     folder: Path, monkeypatch: pytest.MonkeyPatch, reported: io.StringIO
 ) -> None:
-    monkeypatch.setattr(up, "_start", up_start)
+    monkeypatch.setattr(up, "start", up_start)
     monkeypatch.setenv("LEDGERMART_PROCESS_MEMORY_MB", "1024")
     # The second grandchild, like the fork that executes a run, fails, and the child continues.
     code = """
@@ -198,7 +197,7 @@ print("the fork exited with", os.waitstatus_to_exitcode(status))
 def test_child_on_a_full_disk_names_the_folder_once(
     folder: Path, monkeypatch: pytest.MonkeyPatch, reported: io.StringIO
 ) -> None:
-    monkeypatch.setattr(up, "_start", up_start)
+    monkeypatch.setattr(up, "start", up_start)
     code = "print(OSError(28, 'No space left on device', 'progress.json')); print('database or disk is full')"
     run_to_its_end(folder, reported, 400_000_000, code)
     assert reported.getvalue().count("the disk is full") == 1
@@ -220,7 +219,7 @@ def test_a_socket_path_beyond_the_limit_names_the_data_folder(folder: Path, monk
 
 def test_only_the_api_and_the_pages_listen_on_a_port(folder: Path) -> None:
     settings = load_settings()
-    children = {one.name: one for one in up._children(settings)}
+    children = {one.name: one for one in up.children_of(settings)}
     assert children["code-server"].command[-2:] == ["--socket", str(folder / "code-server.sock")]
     ports = [one.name for one in children.values() if str(settings.api_port) in one.command]
     assert ports == ["api"]
@@ -231,7 +230,7 @@ def test_up_without_a_tenant_is_refused(folder: Path, monkeypatch: pytest.Monkey
     told = io.StringIO()
     settings = load_settings()
     folder.mkdir()
-    monkeypatch.setattr(up, "_watch", lambda *_: os.kill(os.getpid(), signal.SIGTERM))
+    monkeypatch.setattr(up, "start", lambda *_: os.kill(os.getpid(), signal.SIGTERM))
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     try:
         for has_tenant in (True, False):
