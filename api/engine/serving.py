@@ -297,6 +297,7 @@ class Serving:
         memory_megabytes: memory limit of each open version.
         timeout_seconds: longest run of one statement.
         clock: seconds that never run backwards; statements are timed by the real clock.
+        queries: text of each query by name; default: all files in `queries/`.
     """
 
     def __init__(
@@ -305,12 +306,13 @@ class Serving:
         memory_megabytes: int,
         timeout_seconds: float,
         clock: Callable[[], float] = time.monotonic,
+        queries: Mapping[str, str] | None = None,
     ) -> None:
         self._published = PublishedVersions(directory)
         self._memory_megabytes = memory_megabytes
         self._clock = clock
         self._deadlines = _Deadlines(timeout_seconds)
-        self._queries = dict(load_queries())
+        self._queries = load_queries() if queries is None else queries
         self._renewal = CacheWarmer(self._newest, self.snapshot)
         self._lock = threading.Lock()
         self._open: dict[int, _OpenVersion] = {}

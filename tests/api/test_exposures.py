@@ -54,9 +54,9 @@ def queries() -> _Recorded:
 
 
 @pytest.fixture
-def client(queries: _Recorded, valued: World) -> Iterator[TestClient[Any]]:
+def client(queries: _Recorded, valued: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[TestClient[Any]]:
+    monkeypatch.setattr("api.engine.serving.load_queries", lambda: queries)
     with valued.client() as client:
-        client.app.state.services.serving._queries = queries
         yield client
 
 

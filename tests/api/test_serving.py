@@ -6,7 +6,7 @@ import re
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -116,8 +116,7 @@ def test_cursors_of_a_version_of_another_release_expire(world: World) -> None:
 
 
 def test_wrong_query_parameter_is_not_taken_for_another_release(world: World) -> None:
-    serving = Serving(world.settings.serving_dir, 200, 900)
-    serving._queries["bad"] = "select $number + 1 as number"
+    serving = Serving(world.settings.serving_dir, 200, 900, queries={"bad": "select $number + 1 as number"})
     try:
         with serving.snapshot() as snapshot, pytest.raises(duckdb.Error):
             snapshot.rows("bad", BlockRow, number=[1])
@@ -304,6 +303,12 @@ def test_switching_under_load(world: World) -> None:
     assert seen >= {1, 6}
 
 
+def open_versions(world: World) -> int:
+    """Return the number of versions whose file this process has open."""
+    opened = {str(entry.readlink()) for entry in Path("/proc/self/fd").iterdir() if entry.is_symlink()}
+    return sum(str(path) in opened for path in world.settings.serving_dir.glob("marts-*.duckdb"))
+
+
 def test_versions_are_closed_when_idle(world: World) -> None:
     serving = Serving(world.settings.serving_dir, 256, 900, world.clock)
     try:
@@ -313,7 +318,7 @@ def test_versions_are_closed_when_idle(world: World) -> None:
             world.clock.look_again()
             with serving.snapshot() as snapshot:
                 assert snapshot.version == version
-        assert len(serving._open) <= 5
+        assert 1 < open_versions(world) <= 5
     finally:
         serving.close()
 
@@ -340,21 +345,19 @@ SLOW = "select sum(a.range + b.range) as block_number from range(10000000) a, ra
 def test_abandoned_download_releases_its_version(world: World, accept: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It does so at once, not in garbage collection, which may run in a thread that holds the versions' lock."""
     open_now = 0
-    acquire, release = Serving._acquire, Serving._release
+    snapshot_of = Serving.snapshot
 
-    def counted_acquire(*arguments: Any) -> Any:
+    @contextmanager
+    def counted(*arguments: Any) -> Iterator[Any]:
         nonlocal open_now
-        found = acquire(*arguments)
         open_now += 1
-        return found
+        try:
+            with snapshot_of(*arguments) as snapshot:
+                yield snapshot
+        finally:
+            open_now -= 1
 
-    def counted_release(*arguments: Any) -> None:
-        nonlocal open_now
-        release(*arguments)
-        open_now -= 1
-
-    monkeypatch.setattr(Serving, "_acquire", counted_acquire)
-    monkeypatch.setattr(Serving, "_release", counted_release)
+    monkeypatch.setattr(Serving, "snapshot", counted)
     for size in ("batch_rows", "column_rows"):
         monkeypatch.setattr(f"api.http.calls.Services.{size}", 1)
     with serving(world.settings) as url, httpx.Client(base_url=url, headers=world.headers()) as client:
@@ -370,8 +373,7 @@ def test_abandoned_download_releases_its_version(world: World, accept: str, monk
 
 
 def test_a_slow_statement_is_interrupted(world: World) -> None:
-    serving = Serving(world.settings.serving_dir, 256, 2)
-    serving._queries["slow"] = SLOW
+    serving = Serving(world.settings.serving_dir, 256, 2, queries={**load_queries(), "slow": SLOW})
     try:
         with serving.snapshot() as snapshot:
             # The full statement would take days.
@@ -393,8 +395,8 @@ def test_a_slow_statement_is_interrupted(world: World) -> None:
 
 
 def test_a_query_has_a_memory_limit(world: World) -> None:
-    serving = Serving(world.settings.serving_dir, 64, 900)
-    serving._queries["large"] = "select list(range) as block_number from range(100000000)"
+    large = "select list(range) as block_number from range(100000000)"
+    serving = Serving(world.settings.serving_dir, 64, 900, queries={"large": large})
     try:
         with serving.snapshot() as snapshot, pytest.raises(ApiError) as caught:
             snapshot.rows("large", BlockRow)
@@ -404,18 +406,18 @@ def test_a_query_has_a_memory_limit(world: World) -> None:
 
 
 def test_queries_can_neither_write_nor_read_other_files(world: World) -> None:
-    serving = Serving(world.settings.serving_dir, 256, 900)
+    bad = {
+        "write": "delete from marts.tokens",
+        "file": "select * from read_text('/etc/hostname')",
+        "setting": "set memory_limit = '9GB'",
+        "attach": "attach ':memory:' as other",
+    }
+    serving = Serving(world.settings.serving_dir, 256, 900, queries=bad)
     try:
         with serving.snapshot() as snapshot:
-            for statement in (
-                "delete from marts.tokens",
-                "select * from read_text('/etc/hostname')",
-                "set memory_limit = '9GB'",
-                "attach ':memory:' as other",
-            ):
-                serving._queries["bad"] = statement
+            for name in bad:
                 with pytest.raises(duckdb.Error):
-                    snapshot.rows("bad", BlockRow)
+                    snapshot.rows(name, BlockRow)
     finally:
         serving.close()
 
@@ -495,11 +497,11 @@ def test_cached_results_belong_to_one_version(world: World) -> None:
 
 
 def test_requests_of_threads_do_not_share_cursors(world: World) -> None:
-    serving = Serving(world.settings.serving_dir, 256, 900)
-    serving._queries["one_block"] = (
+    query = (
         "select block_number, block_hash, block_time from marts.blocks "
         "where network = 'ethereum' and block_number = $block_number"
     )
+    serving = Serving(world.settings.serving_dir, 256, 900, queries={"one_block": query})
     errors: list[BaseException] = []
 
     def read() -> None:
@@ -527,12 +529,12 @@ def test_requests_of_threads_do_not_share_cursors(world: World) -> None:
 
 
 def test_a_timeout_becomes_a_problem(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    queries = dict(load_queries())
+    queries["wallet_activities_newest_first"] = queries["wallet_activities_newest_first"].replace(
+        "amount,\n", f"(select block_number::varchar from ({SLOW})) as amount,\n"
+    )
+    monkeypatch.setattr("api.engine.serving.load_queries", lambda: queries)
     with world.client(settings=replace(world.settings, query_timeout_seconds=1)) as client:
-        queries = client.app.state.services.serving._queries
-        slow = queries["wallet_activities_newest_first"].replace(
-            "amount,\n", f"(select block_number::varchar from ({SLOW})) as amount,\n"
-        )
-        monkeypatch.setitem(queries, "wallet_activities_newest_first", slow)
         answer = client.get(f"/v1/wallets/{EXAMPLE_WALLET_ID}/activities")
         problem(answer, 503, "query-timeout")
         assert answer.headers["retry-after"] == "5"
