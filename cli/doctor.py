@@ -43,8 +43,8 @@ from warehouse.lock import describe_holder, is_locked
 from warehouse.port import Warehouse
 
 # A slower node is too slow for live tracking.
-_NODE_TIMEOUT = (3.0, 5.0)
-_NODE_SECONDS = 15.0
+NODE_TIMEOUT = (3.0, 5.0)
+NODE_SECONDS = 15.0
 _LEAST_FREE_MEGABYTES = 1_000
 _PACKAGES = ("ledgermart", "duckdb", "dagster", "dbt-core", "litestar", "pandas")
 
@@ -57,7 +57,7 @@ class NodeCheck:
     chain_id: int | None
     provider: str
     verdict: Verdict = "wrong"
-    detail: str = f"no response within {_NODE_SECONDS:.0f} s; check the address and the provider"
+    detail: str = f"no response within {NODE_SECONDS:.0f} s; check the address and the provider"
     head: int | None = None
     head_age: str | None = None
     archive: bool | None = None
@@ -279,7 +279,7 @@ def _nodes(networks: Sequence[Network]) -> list[NodeCheck]:
             thread.start()
             checks.append(check)
             threads.append(thread)
-    deadline = time.monotonic() + _NODE_SECONDS
+    deadline = time.monotonic() + NODE_SECONDS
     for thread in threads:
         thread.join(max(deadline - time.monotonic(), 0.0))
     # Copies, so that a late thread changes nothing.
@@ -287,7 +287,7 @@ def _nodes(networks: Sequence[Network]) -> list[NodeCheck]:
 
 
 def _ask(network: Network, check: NodeCheck) -> None:
-    with closing(open_node(network, timeout=_NODE_TIMEOUT, max_attempts=1)) as node:
+    with closing(open_node(network, timeout=NODE_TIMEOUT, max_attempts=1)) as node:
         check.provider = node.provider
         try:
             can = node.probe()

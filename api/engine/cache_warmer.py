@@ -11,10 +11,10 @@ from cachetools import TTLCache
 
 Given = TypeVar("Given")
 
-_POLL_SECONDS = 0.5
+POLL_SECONDS = 0.5
 _ASKED_SECONDS = 600.0  # a query is forgotten this long after its last request
 _MOST = 50  # number of recent queries
-_MAKING_SECONDS = 5.0  # time budget for each version; the remaining queries run at their next request
+MAKING_SECONDS = 5.0  # time budget for each version; the remaining queries run at their next request
 
 _log = logging.getLogger("ledgermart.api")
 
@@ -72,7 +72,7 @@ class CacheWarmer(Generic[Given]):
         while True:
             with self._condition:
                 self._condition.wait_for(lambda: self._is_closed or self._asked)
-                self._condition.wait_for(lambda: self._is_closed, timeout=_POLL_SECONDS)
+                self._condition.wait_for(lambda: self._is_closed, timeout=POLL_SECONDS)
                 if self._is_closed:
                     return
                 due = list(self._asked.values())[::-1]
@@ -84,7 +84,7 @@ class CacheWarmer(Generic[Given]):
             if version in (None, self._made_of):
                 continue
             self._made_of = version
-            until = time.monotonic() + _MAKING_SECONDS
+            until = time.monotonic() + MAKING_SECONDS
             for make in due:
                 if self._is_closed or time.monotonic() >= until:
                     break

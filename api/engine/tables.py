@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 
 _numbers = itertools.count(1)
-_MOST = 500  # tables of a version; small ones are kept for searches, each of which makes one
+MOST = 500  # tables of a version; small ones are kept for searches, each of which makes one
 _SHARE = 2  # tables may take this part of the memory of a version: half of it
 _BYTES_OF_VALUE = 24  # what DuckDB needs for one: measured, of holders 23.5
 
@@ -85,7 +85,7 @@ class Tables:
         with self._lock:
             table.bytes = self._size_of(table)
             for key in list(self._tables):
-                if len(self._tables) <= _MOST and sum(one.bytes for one in self._tables.values()) <= self._most_bytes:
+                if len(self._tables) <= MOST and sum(one.bytes for one in self._tables.values()) <= self._most_bytes:
                     return
                 self._drop_unused(key)
 

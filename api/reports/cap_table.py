@@ -34,7 +34,7 @@ from control.networks.families import codec_for
 from control.subjects import SubjectRow, Window
 from figures.numbers import quotient
 
-_MOST_POINTS = 400  # largest number of points in a chart: a year of days, or seven years of weeks
+MOST_POINTS = 400  # largest number of points in a chart: a year of days, or seven years of weeks
 _LARGEST = 10
 
 
@@ -186,7 +186,7 @@ def _to_largest(holders: Holders, rows: Sequence[HolderRow]) -> list[LargestHold
 
 def _holders_over_time(snapshot: Snapshot, view: View, state: State) -> tuple[Interval, list[HoldersAtEnd]]:
     """Return the number of holders at the end of each interval; each covered range has its own counts."""
-    interval, buckets = whole_view(view, state, _MOST_POINTS)
+    interval, buckets = whole_view(view, state, MOST_POINTS)
     if state.valued_at is None:
         return interval, []
     rows = snapshot.rows(

@@ -39,7 +39,7 @@ def main(arguments: list[str]) -> int:
         if arguments:
             command = [str(ENVIRONMENT / arguments[0]), *arguments[1:]]
         else:
-            with _lock(folder):
+            with provisioning_lock(folder):
                 provision(settings, folder)
             command = server_command(settings)
     except (NotReadyError, SettingsError, ControlError, subprocess.CalledProcessError) as error:
@@ -123,7 +123,7 @@ def server_command(settings: Settings) -> list[str]:
 
 
 @contextmanager
-def _lock(folder: Path) -> Iterator[None]:
+def provisioning_lock(folder: Path) -> Iterator[None]:
     """Hold the lock that prevents two processes from provisioning at once."""
     with (folder / "lock").open("w") as file:
         try:

@@ -47,7 +47,7 @@ from pipelines.raw.usage import read_budget
 from pipelines.rows import UsageRecord, WorkClass
 
 # Number of balances that are read and stored together.
-_PART = 2_000
+PART = 2_000
 # Number of periods that one slice begins with on a network.
 _MOST_PERIODS = 500
 _NO_ARCHIVE = "the network's node has no past states, so balances of the block cannot be read"
@@ -279,10 +279,10 @@ class _Slice:
     def _read(self, collector: Collector, attestation: Attestation) -> bool:
         pending = list_balances(self.connection, attestation)
         first = self._first_block(attestation)
-        for start in range(0, len(pending), _PART):
+        for start in range(0, len(pending), PART):
             if self._stops():
                 return False
-            self._read_part(collector, attestation, pending[start : start + _PART], first)
+            self._read_part(collector, attestation, pending[start : start + PART], first)
             self._on_progress()
         if self._stops():
             return False

@@ -46,7 +46,7 @@ from pipelines.raw.frames import registered
 
 _PAIRS_PER_WRITE = 20_000
 # A tenant's readings of pairs without a movement that are checked again, in turn, per cycle and network.
-_SAMPLE = 100
+SAMPLE = 100
 # For tokens with at most this many holders, one unexpected balance of a moved pair triggers a check of all holders.
 _FEW_HOLDERS = 1_000
 # Holders of suspected tokens that one cycle reads at most for a tenant; the next cycles read the rest.
@@ -54,7 +54,7 @@ _MOST_SUSPECTS = 20_000
 # Readings of one cycle that locate moved native value, of wallets that the same tenants track.
 _MOST_NARROWING_READS = 5_000
 # Readings of one cycle that locate changes of other balances without a movement.
-_MOST_LOCATING_READS = 2_000
+MOST_LOCATING_READS = 2_000
 # Maximum number of contracts that one cycle reads again.
 _MOST_SECOND_READINGS = 1_000
 # Purposes of readings at the head that are compared with earlier readings.
@@ -187,9 +187,9 @@ class _Observer:
     def _sampled(self, tenant: str) -> list[Pair]:
         """Return the pairs of the tenant's next readings in turn; the first one follows the last one."""
         start = read_turn(self.connection, self.network, tenant)
-        rows = self._rows("sampled_pairs", tenant=tenant, most=_SAMPLE, **start._asdict())
-        if len(rows) < _SAMPLE and start != FIRST_TURN:
-            rows += self._rows("sampled_pairs", tenant=tenant, most=_SAMPLE - len(rows), **FIRST_TURN._asdict())
+        rows = self._rows("sampled_pairs", tenant=tenant, most=SAMPLE, **start._asdict())
+        if len(rows) < SAMPLE and start != FIRST_TURN:
+            rows += self._rows("sampled_pairs", tenant=tenant, most=SAMPLE - len(rows), **FIRST_TURN._asdict())
         if rows:
             block_number, token, holder, _ = rows[-1]
             record_turn(self.connection, self.network, tenant, Turn(int(str(block_number)), str(token), str(holder)))
@@ -298,7 +298,7 @@ class _Observer:
 
     def locate(self) -> None:
         """Find the blocks in which other balances changed without a movement."""
-        self.balances += locate(self.collector, self.head, _MOST_LOCATING_READS)
+        self.balances += locate(self.collector, self.head, MOST_LOCATING_READS)
 
     def narrow(self) -> None:
         """Find the blocks in which native balances changed where transactions are not collected."""

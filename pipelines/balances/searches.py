@@ -28,9 +28,9 @@ from pipelines.raw.usage import read_budget
 from pipelines.rows import WorkClass
 
 # Transactions and balances that are read for one remainder at most.
-_MOST_READINGS = 10_000
+MOST_READINGS = 10_000
 # Transactions that one cycle reads at most: live tracking does not wait for the rest.
-_MOST_TRANSACTIONS = 1_000
+MOST_TRANSACTIONS = 1_000
 
 
 class Search(NamedTuple):
@@ -121,7 +121,7 @@ def _search(collector: Collector, head: Header, searches: Sequence[Search]) -> i
 
 def _most_transactions(search: Search) -> int:
     """Return the number of transactions to read next; the balance of each one's sender may have to be read too."""
-    return max(min(_MOST_TRANSACTIONS, (_MOST_READINGS - search.readings) // 2), 0)
+    return max(min(MOST_TRANSACTIONS, (MOST_READINGS - search.readings) // 2), 0)
 
 
 def _pages(collector: Collector, searches: Sequence[Search]) -> dict[Search, list[Transaction]]:
@@ -131,7 +131,7 @@ def _pages(collector: Collector, searches: Sequence[Search]) -> dict[Search, lis
     for search in searches:
         page = next_transactions(collector.connection, collector.network, search, _most_transactions(search))
         gone_through |= {one.hash for one in page}
-        if pages and len(gone_through) > _MOST_TRANSACTIONS:
+        if pages and len(gone_through) > MOST_TRANSACTIONS:
             break
         pages[search] = page
     return pages

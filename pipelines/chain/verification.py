@@ -44,8 +44,8 @@ from pipelines.rows import Segment, WorkClass
 from pipelines.tables.families import ROW_TABLES
 
 # Number and length of the ranges that one cycle verifies at most: live tracking does not wait for the rest.
-_RANGES_PER_CYCLE = 20
-_BLOCKS_PER_RANGE = sampling.BLOCKS_PER_RANGE
+RANGES_PER_CYCLE = 20
+BLOCKS_PER_RANGE = sampling.BLOCKS_PER_RANGE
 # Judging a block costs a request for its receipts.
 _BLOCKS_JUDGED_PER_CYCLE = 200
 
@@ -141,14 +141,14 @@ def _pending_pieces(collector: Collector) -> list[_Piece]:
             wanted[watched] += intersection(ranges, tracked.get(watched, []))
         sampled[watched] = [] if mode is Verification.OFF else difference(ranges, [*wanted[watched], *open_[watched]])
         wanted[watched] = difference(wanted[watched], open_[watched])
-    most_open = max(_RANGES_PER_CYCLE // 4, 1)
-    pieces = list(islice(_pieces(segments_of(open_, in_full), _BLOCKS_PER_RANGE), most_open))
-    for piece in _pieces(segments_of(wanted, in_full), _BLOCKS_PER_RANGE):
-        if len(pieces) == _RANGES_PER_CYCLE:
+    most_open = max(RANGES_PER_CYCLE // 4, 1)
+    pieces = list(islice(_pieces(segments_of(open_, in_full), BLOCKS_PER_RANGE), most_open))
+    for piece in _pieces(segments_of(wanted, in_full), BLOCKS_PER_RANGE):
+        if len(pieces) == RANGES_PER_CYCLE:
             return pieces
         pieces.append(piece)
     samples = _pieces(segments_of(sampled, verified), sampling.BLOCKS_PER_SAMPLE)
-    return pieces + [piece._replace(is_sampled=True) for piece in islice(samples, _RANGES_PER_CYCLE - len(pieces))]
+    return pieces + [piece._replace(is_sampled=True) for piece in islice(samples, RANGES_PER_CYCLE - len(pieces))]
 
 
 def _up_to(ranges: Iterable[BlockRange], last: int) -> list[BlockRange]:

@@ -23,7 +23,7 @@ JOB = "cycle"
 SENSOR = "cycle_sensor"
 _TICK_SECONDS = 5
 # A started run was killed if it neither holds the writer lock nor ended within this time; imports take about 5 s.
-_START_SECONDS = 90
+START_SECONDS = 90
 _RUNNING = [dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED]
 
 
@@ -68,7 +68,7 @@ def _run_in_progress(
     silent_runs.clear()
     for record in instance.get_run_records(dg.RunsFilter(job_name=JOB, statuses=_RUNNING)):
         run = record.dagster_run
-        if utc_now() - record.create_timestamp < timedelta(seconds=_START_SECONDS):
+        if utc_now() - record.create_timestamp < timedelta(seconds=START_SECONDS):
             return True
         if has_worker and is_of_worker(run):
             continue

@@ -15,7 +15,7 @@ from pipelines.extract.errors import (
 
 T = TypeVar("T")
 
-_BASE_SECONDS = 0.25
+BASE_SECONDS = 0.25
 _LONGEST_BACKOFF_SECONDS = 8.0
 LONGEST_RETRY_AFTER_SECONDS = 60.0
 _FIRST_INTERVAL_SECONDS = 0.05
@@ -24,7 +24,7 @@ _LONGEST_INTERVAL_SECONDS = 1.0
 
 def backoff_seconds(attempt: int) -> float:
     """Return the seconds to wait after attempt number `attempt` (from 1): exponential, with full jitter."""
-    return random.uniform(0, min(_LONGEST_BACKOFF_SECONDS, _BASE_SECONDS * 2**attempt))  # nosec B311 # no secret
+    return random.uniform(0, min(_LONGEST_BACKOFF_SECONDS, BASE_SECONDS * 2**attempt))  # nosec B311 # no secret
 
 
 class Pacer:

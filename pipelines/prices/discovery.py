@@ -38,7 +38,7 @@ from pipelines.prices.windows import WindowFill, plan
 # A source is given up after this many failures in a row, each after the client's own attempts and a cycle later.
 _MOST_FAILURES = 5
 # Seconds to wait for pending pages after the end of the slice; pages that arrive later are requested again.
-_GRACE_SECONDS = 5.0
+GRACE_SECONDS = 5.0
 _LOOK_SECONDS = 0.25
 
 
@@ -145,7 +145,7 @@ def collect_discoveries(
                         asked[source_id] = waiting.popleft()
                         calls.ask(source_id, asked[source_id].next_page)
             elif deadline is None:
-                deadline = time.monotonic() + _GRACE_SECONDS
+                deadline = time.monotonic() + GRACE_SECONDS
             if not asked or (deadline is not None and time.monotonic() >= deadline):
                 return report
             for source_id, answer in calls.answers(_LOOK_SECONDS):

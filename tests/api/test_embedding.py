@@ -5,6 +5,7 @@ import hmac
 import io
 import json
 import logging
+import weakref
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, get_args
@@ -363,17 +364,32 @@ def test_forms_are_rate_limited_by_address_before_token_check(world: World) -> N
         assert client.get(path, headers=bearer(token)).status_code == 200
 
 
+class _Key(str):
+    """A key with weak references, which show whether it is in memory."""
+
+
 def test_rate_limiter_groups_addresses_by_network_and_forgets_them() -> None:
     now = 0.0
     limiter = RateLimiter(2, lambda: now)
+    admitted: list[weakref.ref[_Key]] = []
+
+    def admit(host: str) -> None:
+        key = _Key(address_key(host))
+        admitted.append(weakref.ref(key))
+        limiter.admit(key)
+
+    def in_memory() -> int:
+        return sum(key() is not None for key in admitted)
+
     for number in range(1000):
-        limiter.admit(address_key(f"10.0.{number // 250}.{number % 250}"))
+        admit(f"10.0.{number // 250}.{number % 250}")
     for host in ("2001:db8::1", "2001:db8::ffff:2"):
-        limiter.admit(address_key(host))
+        admit(host)
     with pytest.raises(ApiError):
         limiter.admit(address_key("2001:db8::3"))
-    limiter.admit(address_key("2001:db8:0:1::3"))
+    admit("2001:db8:0:1::3")
+    assert in_memory() == 1002
     assert {address_key(None), address_key("testclient")} == {"address None", "address testclient"}
     now = 61.0
-    limiter.admit(address_key("2001:db8::3"))
-    assert len(limiter._windows) == 1
+    admit("2001:db8::3")
+    assert in_memory() == 1

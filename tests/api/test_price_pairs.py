@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from litestar.testing import TestClient
+from sqlalchemy import update
 
 from api.examples import (
     EXAMPLE_LINKED_TOKEN_ID,
@@ -15,7 +16,7 @@ from api.examples import (
     EXAMPLE_TOKEN_ID,
 )
 from control.clock import utc_now
-from control.models import PricePair
+from control.models import PairSource, PricePair
 from control.pricing import pairs
 from tests.api.marts import publish
 from tests.api.test_errors import pointers, problem
@@ -289,7 +290,7 @@ def test_source_without_definition_shows_it(world: World, client: TestClient[Any
     with world.store.write() as session:
         stored = pairs.lock(session, world.tenant_id, EXAMPLE_MARKET_PAIR_ID)
         assert isinstance(stored, PricePair)
-        pairs._put_sources(session, stored.pair_key, ["src_closed"])
+        session.execute(update(PairSource).where(PairSource.pair_key == stored.pair_key).values(source_id="src_closed"))
     found = client.get(PAIR).json()
     assert found["mappingStatus"] == "Unsupported"
     assert "no longer defined" in found["mappings"][0]["detail"]

@@ -62,7 +62,7 @@ class _Versions:
 
 @pytest.fixture
 def versions(monkeypatch: pytest.MonkeyPatch) -> _Versions:
-    monkeypatch.setattr(renewal, "_POLL_SECONDS", 0.01)
+    monkeypatch.setattr(renewal, "POLL_SECONDS", 0.01)
     return _Versions()
 
 
@@ -97,7 +97,7 @@ def test_failed_version_lookup_is_retried(versions: _Versions, caplog: pytest.Lo
 
 
 def test_no_request_is_warmed_after_the_time_limit(versions: _Versions, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(renewal, "_MAKING_SECONDS", 0.0)
+    monkeypatch.setattr(renewal, "MAKING_SECONDS", 0.0)
     versions.newest = 2
     renewing = CacheWarmer(versions.find, versions.open)
     renewing.note("a", 1, versions.maker("a"))
@@ -133,7 +133,7 @@ def test_cap_tables_and_reports_are_warmed_for_a_new_version(
         return found
 
     monkeypatch.setattr(Snapshot, "table", noted)
-    monkeypatch.setattr(renewal, "_MAKING_SECONDS", math.inf)
+    monkeypatch.setattr(renewal, "MAKING_SECONDS", math.inf)
     links = [
         client.get(f"/v1/reports/{name}", params=subject).json()["reportUrl"].partition("#t=")[2]
         for name, subject in (

@@ -307,7 +307,7 @@ def test_holders_of_a_long_view_are_counted_by_weeks_or_months(
     first, newest = date(2026, 2, 1), time_of(NEWEST).date()
     with own.client() as client:
         by_day = client.get(f"{DATA}/summary", headers=cap_table(client)).json()["holdersOverTime"]
-    monkeypatch.setattr("api.reports.cap_table._MOST_POINTS", most)
+    monkeypatch.setattr("api.reports.cap_table.MOST_POINTS", most)
     with own.client() as client:
         report = client.get(f"{DATA}/summary", headers=cap_table(client)).json()
     counts = {one["at"]: (one["holderCount"], one["holderCountStatus"], one["isComplete"]) for one in by_day}

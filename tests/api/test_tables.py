@@ -1,7 +1,6 @@
 """Tables derived from a version: created once, by one thread, within a memory budget."""
 
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 
 from api.engine import tables as tables_module
 from api.engine.tables import Table, Tables
+from tests.waiting import eventually
 from warehouse.versions import open_locked_down
 
 
@@ -95,7 +95,7 @@ def test_table_in_use_is_not_evicted(connection: duckdb.DuckDBPyConnection) -> N
 def test_small_tables_are_evicted_beyond_the_maximum_number(
     connection: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tables_module, "_MOST", 3)
+    monkeypatch.setattr(tables_module, "MOST", 3)
     tables, asked = Tables(connection, 1024), _Asked(connection, "from numbers limit 1")
     for key in range(5):
         tables.release(tables.take(key, asked.make))
@@ -105,7 +105,17 @@ def test_small_tables_are_evicted_beyond_the_maximum_number(
     tables.close()
 
 
-def test_waiting_threads_fail_with_the_failed_creation(connection: duckdb.DuckDBPyConnection) -> None:
+def test_waiting_threads_fail_with_the_failed_creation(
+    connection: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known: list[Table] = []
+
+    class Known(Table):
+        def __init__(self, name: str) -> None:
+            super().__init__(name)
+            known.append(self)
+
+    monkeypatch.setattr(tables_module, "Table", Known)
     tables, waiting = Tables(connection, 1024), threading.Event()
     times, found = [], []
 
@@ -123,8 +133,7 @@ def test_waiting_threads_fail_with_the_failed_creation(connection: duckdb.DuckDB
     threads = [threading.Thread(target=ask) for _ in range(6)]
     for thread in threads:
         thread.start()
-    while tables._tables.get("a") is None or tables._tables["a"].users < 6:
-        time.sleep(0.01)
+    eventually(lambda: [table.users for table in known] == [6], "all threads wait for one table")
     waiting.set()
     for thread in threads:
         thread.join()

@@ -26,10 +26,10 @@ Rows = list[tuple[Any, ...]]
 
 _NETWORK = "local"
 _SMALL_PARTS = {
-    "pipelines.extract.evm.collecting._BLOCKS_PER_PART": 7,
-    "pipelines.extract.evm.collecting._FULL_BLOCKS_PER_PART": 5,
-    "pipelines.chain.verification._BLOCKS_PER_RANGE": 9,
-    "pipelines.chain.verification._RANGES_PER_CYCLE": 3,
+    "pipelines.extract.evm.collecting.BLOCKS_PER_PART": 7,
+    "pipelines.extract.evm.collecting.FULL_BLOCKS_PER_PART": 5,
+    "pipelines.chain.verification.BLOCKS_PER_RANGE": 9,
+    "pipelines.chain.verification.RANGES_PER_CYCLE": 3,
 }
 
 # The collected rows inside every view.

@@ -133,6 +133,6 @@ jinja2.Environment.compile = _compile_once
 MANIFEST = _parsed_project()
 jinja2.Environment.compile = _compile
 # Shorten the delay of retries, but not their number.
-pacing._BASE_SECONDS = 0.01
+pacing.BASE_SECONDS = 0.01
 # dbt added a handler to the root logger, which the command does not have.
 logging.getLogger().handlers.clear()

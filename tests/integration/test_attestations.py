@@ -319,7 +319,7 @@ class Killed(BaseException):
 def is_killed_within_a_part(case: Case) -> bool:
     """Continue attestations until one balance is stored; return False if they end before."""
     with (
-        mock.patch.object(attestations, "_PART", 1),
+        mock.patch.object(attestations, "PART", 1),
         mock.patch.object(attestations, "store_part", die_after(store_part, 1)),
     ):
         try:
@@ -347,7 +347,7 @@ def die_after(work: Callable[..., Any], times: int) -> Callable[..., Any]:
 def test_a_cancelled_attestation_stops_and_may_be_requested_again(hush: Case) -> None:
     block = hush.created + 9
     operation = hush.ask(block)
-    with mock.patch.object(attestations, "_PART", 1):
+    with mock.patch.object(attestations, "PART", 1):
         hush.service.attest(parts=2)
     running = hush.service.operation(operation)
     assert running.status is Status.RUNNING
@@ -495,7 +495,7 @@ def test_a_corrected_balance_supersedes_records_after_the_change(node: AnvilNode
     case.quietly("burn_silently", case.world.wallets[1], 5, is_counted=False)
     changed = case.world.mine()
     case.rest()
-    with mock.patch.object(observations, "_SAMPLE", 0):
+    with mock.patch.object(observations, "SAMPLE", 0):
         case.build()
         case.ask(changed - 1)
         case.attest(changed + 1)

@@ -95,16 +95,16 @@ def test_a_backup_waits_for_the_writer_and_holds_its_rows(settings: Settings, tm
 def test_the_lock_is_free_before_the_files_are_hashed(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hashed = []
+    hashes = []
 
-    def describe(path: Path, of: Callable[[Path], object] = backups._describe) -> object:
+    def sha256(begin: Callable[[], Any] = hashlib.sha256) -> Any:
         with writer_lock(settings.lock_path, "a cycle", 0):
-            hashed.append(path.name)
-        return of(path)
+            hashes.append(begin())
+        return hashes[-1]
 
-    monkeypatch.setattr(backups, "_describe", describe)
-    make_backup(settings, tmp_path / "backup", SILENT)
-    assert hashed == ["control.db", "warehouse.duckdb", "marts_build.duckdb"]
+    monkeypatch.setattr(hashlib, "sha256", sha256)
+    made = make_backup(settings, tmp_path / "backup", SILENT)
+    assert [file.sha256 for file in made.files] == [digest.hexdigest() for digest in hashes]
 
 
 def test_the_manifest_has_every_files_hash_and_only_the_owner_may_read(made: Backup) -> None:

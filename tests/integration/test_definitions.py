@@ -354,7 +354,7 @@ def test_new_run_is_waited_for_and_killed_run_is_marked_failed(system: System, m
     job = dg.JobDefinition(name=JOB, graph_def=dg.GraphDefinition(name=JOB))
     run = system.sensor.instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED)
     assert system.sensor.tick() == "a cycle is running"
-    monkeypatch.setattr(cycle, "_START_SECONDS", -1)
+    monkeypatch.setattr(cycle, "START_SECONDS", -1)
     assert system.sensor.tick() == "a cycle is running"
     assert system.sensor.tick() == ["local"]
     found = system.sensor.instance.get_run_by_id(run.run_id)
@@ -365,7 +365,7 @@ def test_new_run_is_waited_for_and_killed_run_is_marked_failed(system: System, m
 def test_sensor_beside_a_worker_marks_only_killed_runs_of_others(
     system: System, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cycle, "_START_SECONDS", -1)
+    monkeypatch.setattr(cycle, "START_SECONDS", -1)
     system.world.mine()
     job = dg.JobDefinition(name=JOB, graph_def=dg.GraphDefinition(name=JOB))
     instance = system.sensor.instance

@@ -134,7 +134,7 @@ def test_differences_beyond_a_cycles_limit_are_left_to_the_next(
     }
     case.idle(20)
     case.build()
-    monkeypatch.setattr(observations, "_MOST_LOCATING_READS", 3)
+    monkeypatch.setattr(observations, "MOST_LOCATING_READS", 3)
     cycles = 0
     while not all(is_located for *_, is_located in case.adjustments()):
         before = case.service.query("select count(*) from raw.balance_observations where purpose = 'Difference'")

@@ -4,13 +4,13 @@ import socket
 import sys
 import threading
 from collections.abc import Iterator
+from typing import NoReturn
 
 import pytest
 
 from cli import doctor
 from cli.checks import Check
-from cli.doctor import Diagnosis, NodeCheck, diagnose
-from control.networks.definitions import Network
+from cli.doctor import Diagnosis, diagnose
 from control.settings import load_settings
 from tests.chain.node import AnvilNode
 from tests.chain.process import free_port
@@ -78,7 +78,7 @@ def test_each_bad_node_is_named_with_its_reason(
     with pytest.raises(doctor.UnknownNetwork, match="there are other, away, off"):
         examined(service, monkeypatch, "nowhere")
 
-    monkeypatch.setattr(doctor, "_NODE_TIMEOUT", (0.2, 0.2))
+    monkeypatch.setattr(doctor, "NODE_TIMEOUT", (0.2, 0.2))
     service.point_at("away", silent)
     (quiet,) = examined(service, monkeypatch, "away").nodes
     assert quiet.verdict == "wrong"
@@ -112,12 +112,13 @@ def test_a_node_that_never_ends_its_answer_is_given_up(
 ) -> None:
     asked = threading.Event()
 
-    def ask(network: Network, check: NodeCheck) -> None:
+    def open_node(*_: object, **__: object) -> NoReturn:
         asked.set()
         threading.Event().wait()
+        pytest.fail("no node answers")
 
-    monkeypatch.setattr(doctor, "_ask", ask)
-    monkeypatch.setattr(doctor, "_NODE_SECONDS", 0.0)
+    monkeypatch.setattr(doctor, "open_node", open_node)
+    monkeypatch.setattr(doctor, "NODE_SECONDS", 0.0)
     (given_up,) = examined(make_service(LocalNetwork("local", "http://127.0.0.1:9")), monkeypatch).nodes
     assert asked.wait()
     assert (given_up.verdict, given_up.detail.startswith("no response within")) == ("wrong", True)

@@ -10,6 +10,7 @@ import pytest
 
 from control.networks.definitions import Network, load_networks
 from control.pricing.definitions import feeds_of
+from pipelines.extract import pacing
 from pipelines.extract.errors import MarketUnknown, NodeUnreachable, SourceRefused, WrongChain
 from pipelines.extract.evm import feeds
 from pipelines.extract.evm.feeds import FeedClient
@@ -188,7 +189,7 @@ def test_history_resumes_where_a_page_ended(world: World, open_client: Open) -> 
 def test_any_page_may_be_the_last_before_a_kill(
     world: World, open_client: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(feeds, "_ROUNDS_PER_BATCH", 4)
+    monkeypatch.setattr(feeds, "ROUNDS_PER_BATCH", 4)
     feed = deploy_feed(world, "ETH")
     second = int(START.timestamp()) - 1_000
     times = [*range(0, 30, 3), 28, 28, 28, 28, 28, 29, *range(30, 60, 2)]
@@ -212,7 +213,7 @@ def test_any_page_may_be_the_last_before_a_kill(
 def test_rounds_with_wrong_times_hide_no_others(
     world: World, open_client: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(feeds, "_ROUNDS_PER_BATCH", 4)
+    monkeypatch.setattr(feeds, "ROUNDS_PER_BATCH", 4)
     feed = deploy_feed(world, "ETH")
     second = int(START.timestamp()) - 1_000
     for number in range(1, 21):
@@ -274,7 +275,7 @@ def test_phases_follow_each_other_and_do_not_overlap(world: World, open_client: 
 def test_of_rounds_in_one_second_the_last_counts(
     world: World, open_client: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(feeds, "_ROUNDS_PER_BATCH", 3)  # so that a second's rounds are in two batches
+    monkeypatch.setattr(feeds, "ROUNDS_PER_BATCH", 3)  # so that a second's rounds are in two batches
     feed = deploy_feed(world, "FAST")
     second = int(START.timestamp()) - 1_000
     for number, offset in enumerate((0, 1, 2, 2, 2, 2, 3, 4, 4, 5), start=1):
@@ -290,8 +291,8 @@ def test_of_rounds_in_one_second_the_last_counts(
 def test_rounds_without_an_answer_are_named_and_hide_no_others(
     world: World, open_client: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(feeds, "_ROUNDS_PER_BATCH", 5)
-    monkeypatch.setattr(feeds, "_PROBES", 3)
+    monkeypatch.setattr(feeds, "ROUNDS_PER_BATCH", 5)
+    monkeypatch.setattr(feeds, "PROBES", 3)
     feed = deploy_feed(world, "GAPS")
     second = int(START.timestamp()) - 10_000
     present = [*range(20, 60), *range(100, 140)]  # the first ones, and some between, were never answered
@@ -336,8 +337,7 @@ def test_a_node_that_is_down_is_an_error_and_no_empty_answer(
 ) -> None:
     feed = deploy_feed(world, "BTC")
     client = open_client(feed)
-    for endpoint in client._client._endpoints:
-        monkeypatch.setattr(endpoint.pacer, "_sleep", lambda seconds: None)
+    monkeypatch.setattr(pacing, "BASE_SECONDS", 0.01)
     world.node.stop()
     with pytest.raises(NodeUnreachable):
         client.poll([(feed.address, "Market")])

@@ -257,7 +257,7 @@ def test_a_search_is_bounded_and_resumes_in_the_next_cycle(
     case.migrate(last, 40)
     case.world.mine()
     case.tracked(make_service)
-    monkeypatch.setattr(holders, "_MOST_TRANSACTIONS", 3)
+    monkeypatch.setattr(holders, "MOST_TRANSACTIONS", 3)
     case.build()
     assert case.summary()[0] == "40"
     case.build()
@@ -265,7 +265,7 @@ def test_a_search_is_bounded_and_resumes_in_the_next_cycle(
     assert case.holders()[last] == case.chain_balances(last)[last]
     case.migrate(case.token.address[:-2] + "aa", 3)
     case.build()
-    monkeypatch.setattr(holders, "_MOST_READINGS", 5)
+    monkeypatch.setattr(holders, "MOST_READINGS", 5)
     for _ in range(2):
         case.build()
     ((reached, readings),) = case.service.query("select from_block, reading_count from raw.searched_remainders")

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import duckdb
 import pytest
@@ -133,13 +134,24 @@ def test_an_archive_that_differs_removes_nothing(
     service.token(service.tenant(), token.address, tracked_from=instant(node, 0))
     service.good_cycle()
     before = service.raw_rows()
-    true_digest = reset._digest
 
-    def false_digest(connection: duckdb.DuckDBPyConnection, rows: str, parameters: list[str]) -> object:
-        count, digest = true_digest(connection, rows, parameters)
-        return count, (digest or 0) + (rows == "archive.raw.token_transfers")
+    class Damaging:
+        """A connection that changes the archive between the copy and the comparison."""
 
-    monkeypatch.setattr(reset, "_digest", false_digest)
+        def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+            self.connection, self.attached = connection, 0
+
+        def execute(self, statement: str, *arguments: object) -> duckdb.DuckDBPyConnection:
+            found = self.connection.execute(statement, *arguments)
+            self.attached += statement.startswith("attach ")
+            if statement.startswith("attach ") and self.attached == 2:
+                self.connection.execute("update archive.raw.token_transfers set amount_raw = 1")
+            return found
+
+    def reset_damaged(connection: Any, *rest: Any) -> Any:
+        return reset.reset_network(cast(Any, Damaging(connection)), *rest)
+
+    monkeypatch.setattr("cli.network.reset_network", reset_damaged)
     with pytest.raises(reset.ArchiveError, match="token_transfers"):
         run_reset(service.settings, "local")
     assert service.raw_rows() == before

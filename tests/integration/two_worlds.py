@@ -6,6 +6,7 @@ must get the same answers from both, including all headers; `LEFT_OUT` lists the
 
 import csv
 import io
+import itertools
 import json
 import random
 import re
@@ -108,16 +109,18 @@ def _chance(step: int, who: int) -> Iterator[None]:
     """Derive ids and secrets from the tenant and the step instead of from clock and randomness."""
     text = f"{step:032x}{who:032x}"
     drawn = SimpleNamespace(
-        randbits=lambda _: who << 64,
         token_hex=lambda size: text[: size * 2].ljust(size * 2, "0"),
         token_bytes=lambda size: text.encode()[:size],
         token_urlsafe=lambda _: text,
     )
+    numbers = itertools.count()
     with ExitStack() as stack:
-        for name in ("control.ids", "control.access", "control.store", "api.reports.tokens"):
+        for name in ("control.access", "control.store", "api.reports.tokens"):
             stack.enter_context(mock.patch(f"{name}.secrets", drawn))
-        stack.enter_context(mock.patch("control.ids._last", 0))
-        stack.enter_context(mock.patch("control.ids.time", SimpleNamespace(time_ns=lambda: step * 10**9)))
+        # 26 characters that sort by step.
+        stack.enter_context(
+            mock.patch("control.ids.new_id", lambda prefix: f"{prefix}{step:010d}{who:08d}{next(numbers):08d}")
+        )
         yield
 
 

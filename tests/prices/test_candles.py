@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from control.pricing.definitions import PriceSource
 from pipelines.extract.errors import MarketUnknown, SourceMalformed, SourceRefused, SourceUnreachable
 from pipelines.extract.prices.protocol import HistoryPage, Problem
 from tests.chain.http_server import Reply
@@ -143,13 +144,12 @@ def test_long_histories_come_in_pages_that_join_and_resume(
 
 @pytest.mark.parametrize(("name", "reach"), [("kraken", 720), ("gemini", 1344)])
 def test_windows_before_an_exchanges_reach_are_requested_and_absent(
-    name: str, reach: int, server: ExchangeServer, open_exchange: OpenExchange
+    name: str, reach: int, sources: dict[str, PriceSource], server: ExchangeServer, open_exchange: OpenExchange
 ) -> None:
     end = NOW - timedelta(minutes=2)
     start = end - timedelta(days=3)
     pages = history(open_exchange, name, "1m", start, end)
-    client = open_exchange(name)
-    assert client._source.history_candles == reach
+    assert sources[name].history_candles == reach
     assert [page.up_to for page in pages] == [end]
     times = [effective for effective, _, _ in prices(pages)]
     assert reach - 4 <= len(times) <= reach
@@ -288,7 +288,7 @@ def test_candles_of_another_form(
 
 @every_exchange
 def test_a_fault_in_the_middle_keeps_the_pages_before(
-    name: str, server: ExchangeServer, open_exchange: OpenExchange
+    name: str, sources: dict[str, PriceSource], server: ExchangeServer, open_exchange: OpenExchange
 ) -> None:
     end = NOW.replace(second=0, microsecond=0) - timedelta(minutes=3)
     client = open_exchange(name, known(name), max_attempts=2)
@@ -296,7 +296,7 @@ def test_a_fault_in_the_middle_keeps_the_pages_before(
     first = next(pages)
     assert first.prices
     server.always_reply(name, server_error())
-    if client._source.page_candles is None:
+    if sources[name].page_candles is None:
         assert list(pages) == []
     else:
         with pytest.raises(SourceUnreachable):

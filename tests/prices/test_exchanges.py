@@ -16,6 +16,8 @@ from pipelines.extract.errors import (
     SourceRefused,
     SourceUnreachable,
 )
+from pipelines.extract.prices import ccxt_objects
+from pipelines.extract.prices.http import HttpClient
 from pipelines.extract.prices.protocol import Market, MarketPrice
 from tests.chain.http_server import Reply
 from tests.prices.conftest import EXACT, NOW, OpenExchange
@@ -71,10 +73,10 @@ def test_the_market_list_is_every_spot_market(name: str, server: ExchangeServer,
 
 @every_exchange
 def test_a_poll_is_exact_and_a_trade_has_its_own_time(
-    name: str, server: ExchangeServer, open_exchange: OpenExchange
+    name: str, sources: dict[str, PriceSource], server: ExchangeServer, open_exchange: OpenExchange
 ) -> None:
     client = open_exchange(name, known(name))
-    types = client._source.price_types
+    types = sources[name].price_types
     wanted = [(market_id, price_type) for market_id in IDS[name] for price_type in types]
     result = client.poll(wanted)
     assert result.problems == []
@@ -352,7 +354,7 @@ def test_a_market_that_vanished_leaves_the_others_their_offers(
 
 @every_exchange
 def test_unlisted_closed_and_unsupplied_markets_are_not_requested(
-    name: str, server: ExchangeServer, open_exchange: OpenExchange
+    name: str, sources: dict[str, PriceSource], server: ExchangeServer, open_exchange: OpenExchange
 ) -> None:
     markets = known(name)
     closed = Market(markets[1].market_id, "ETH", "USD", "ETH", "USD", is_active=False)
@@ -364,7 +366,7 @@ def test_unlisted_closed_and_unsupplied_markets_are_not_requested(
     assert [problem.detail.split(" (")[0] for problem in result.problems] == [
         "the market is not listed",
         "the market is not open for trading",
-        f"{client._source.name} supplies no Market prices",
+        f"{sources[name].name} supplies no Market prices",
     ]
     assert client.poll([]).problems == []
     assert server.requests == []
@@ -472,14 +474,19 @@ def test_a_definition_that_does_not_fit_is_refused(
         open_exchange("kraken", **fields)
 
 
+def ccxt_exchange(source: PriceSource) -> Any:
+    """Return ccxt's object under our requests and numbers."""
+    return ccxt_objects.open_exchange(source, {}, HttpClient(source))
+
+
 @pytest.mark.parametrize("method", ["fetchTickers", "fetchTrades", "fetchOHLCV"])
 @every_exchange
 def test_ccxt_supports_the_declared_methods_and_granularities(
-    name: str, method: str, open_exchange: OpenExchange
+    name: str, method: str, sources: dict[str, PriceSource]
 ) -> None:
-    client = open_exchange(name)
-    assert client._exchange.has[method] is True
-    assert set(client._source.granularities) <= set(client._exchange.timeframes)
+    exchange = ccxt_exchange(sources[name])
+    assert exchange.has[method] is True
+    assert set(sources[name].granularities) <= set(exchange.timeframes)
 
 
 def test_no_error_shows_a_credential(
@@ -518,9 +525,9 @@ def test_errors_within_a_success_are_understood(
     assert len(server.requests) == (3 if is_retried else 2)  # once more for all markets where the batch was refused
 
 
-def test_ccxt_sends_requests_only_to_the_configured_address(open_exchange: OpenExchange) -> None:
-    client = open_exchange("kraken", known("kraken"))
+def test_ccxt_sends_requests_only_to_the_configured_address(sources: dict[str, PriceSource]) -> None:
+    exchange = ccxt_exchange(sources["kraken"])
     with pytest.raises(SourceRefused, match=r"example\.org"):
-        client._exchange.fetch("https://example.org/0/public/Ticker")
+        exchange.fetch("https://example.org/0/public/Ticker")
     with pytest.raises(SourceRefused, match="POST"):
-        client._exchange.fetch("http://127.0.0.1/", "POST")
+        exchange.fetch("http://127.0.0.1/", "POST")

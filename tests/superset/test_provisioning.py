@@ -113,8 +113,8 @@ def test_provisioning_again_changes_nothing(superset: Superset, world: World) ->
 
 def test_concurrent_provisioning_is_refused(superset: Superset, monkeypatch: pytest.MonkeyPatch) -> None:
     run = launcher()
-    with run._lock(superset.folder):
-        with pytest.raises(run.NotReadyError, match="another process"), run._lock(superset.folder):
+    with run.provisioning_lock(superset.folder):
+        with pytest.raises(run.NotReadyError, match="another process"), run.provisioning_lock(superset.folder):
             raise SupersetFailed("both have the lock")
 
 

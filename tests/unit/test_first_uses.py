@@ -31,7 +31,7 @@ def at_once(work):
 _ANSWERS = """
 from typing import Annotated
 
-from pipelines.extract.evm.rpc import _decoder
+from pipelines.extract.evm.rpc import decoder_of
 
 Text = Annotated[str, msgspec.Meta(pattern="^0x[0-9a-f]+$")]
 names = [f"field_{index}" for index in range(12)]
@@ -39,7 +39,7 @@ content = msgspec.json.encode({"items": [dict.fromkeys(names, "0x1")]})
 for number in range(500):
     inner = msgspec.defstruct(f"Inner{number}", [(name, Text) for name in names])
     outer = msgspec.defstruct(f"Outer{number}", [("items", list[inner])])
-    at_once(lambda: _decoder(outer | None).decode(content))
+    at_once(lambda: decoder_of(outer | None).decode(content))
 """
 
 _REQUESTS = """

@@ -24,14 +24,14 @@ from pipelines.tables.evm import INTERNAL_TRANSFERS, TOKEN_TRANSFERS, TRANSACTIO
 # the peak.
 ROWS_PER_PART = 40_000
 # ... and about this many blocks, so that a failure at the end of a long range with few rows does not waste all of it.
-_BLOCKS_PER_PART = 10_000
+BLOCKS_PER_PART = 10_000
 # ... and about this much time, so that answers of a slow node are stored before its budget of the cycle is used up.
 _SECONDS_PER_PART = 15.0
 # Bloom filters checked together: a tail may be long.
 _BLOOMS_PER_CHECK = 1_000
 # For whole blocks with their transactions: some 100 kB each on a busy network. Even a slow node answers such a part
 # within the cycle's budget, so that it is stored.
-_FULL_BLOCKS_PER_PART = 100
+FULL_BLOCKS_PER_PART = 100
 
 
 def collect_transfers(
@@ -69,7 +69,7 @@ def _gathered(answers: Iterable[Transfers], clock: Callable[[], float]) -> Itera
             frames.append(answer.rows)
             rows += answer.rows.height
             is_late = clock() - began >= _SECONDS_PER_PART
-            if rows >= ROWS_PER_PART or last - first + 1 >= _BLOCKS_PER_PART or is_late:
+            if rows >= ROWS_PER_PART or last - first + 1 >= BLOCKS_PER_PART or is_late:
                 yield BlockRange(first, last), pl.concat(frames)
                 frames, rows, began = [], 0, clock()
     except ExtractError:
@@ -83,8 +83,8 @@ def _gathered(answers: Iterable[Transfers], clock: Callable[[], float]) -> Itera
 def collect_native(client: RpcClient, segment: Segment, trace_method: TraceMethod | None) -> Iterator[Part]:
     """Read the transactions of wallets and, where the node traces, value moved by calls, as `Node.collect`."""
     wallets = frozenset(segment.addresses)
-    for first in range(segment.covered.first, segment.covered.last + 1, _FULL_BLOCKS_PER_PART):
-        covered = BlockRange(first, min(first + _FULL_BLOCKS_PER_PART - 1, segment.covered.last))
+    for first in range(segment.covered.first, segment.covered.last + 1, FULL_BLOCKS_PER_PART):
+        covered = BlockRange(first, min(first + FULL_BLOCKS_PER_PART - 1, segment.covered.last))
         transactions = [
             pl.DataFrame(schema=TRANSACTIONS.row_schema),
             *read_wallet_transactions(client, *covered, wallets),

@@ -32,8 +32,8 @@ _PHASE_BITS = 64
 _LARGEST_DECIMALS = 255
 _LATEST_TIME = 10**11
 # One eth_call through Multicall3, with the decimals.
-_ROUNDS_PER_BATCH = 499
-_PROBES = 64
+ROUNDS_PER_BATCH = 499
+PROBES = 64
 _FIRST_ROUNDS = 20
 
 
@@ -159,7 +159,7 @@ class FeedClient:
             ends = self._first_time(address, phases[number + 1]) if number + 1 < len(phases) else None
             position = self._last_until(address, phase, after) + 1
             while position <= phase.last:
-                ids = range(position, min(position + _ROUNDS_PER_BATCH, phase.last + 1))
+                ids = range(position, min(position + ROUNDS_PER_BATCH, phase.last + 1))
                 calls = [Read(address, calldata("getRoundData", round_id)) for round_id in ids]
                 head, outputs = self._read([Read(address, _DECIMALS), *calls])
                 rounds = [found for output in outputs[1:] if (found := _round(output)) is not None]
@@ -208,8 +208,8 @@ class FeedClient:
         between.
         """
         low, high = phase.first - 1, phase.last + 1
-        while high - low > _ROUNDS_PER_BATCH:
-            probes = [low + (high - low) * part // (_PROBES + 1) for part in range(1, _PROBES + 1)]
+        while high - low > ROUNDS_PER_BATCH:
+            probes = [low + (high - low) * part // (PROBES + 1) for part in range(1, PROBES + 1)]
             found = [probe for probe in self._read_rounds(address, probes) if probe is not None]
             above = min((probe.id for probe in found if probe.updated_at > after), default=high)
             below = max((probe.id for probe in found if probe.updated_at <= after and probe.id < above), default=low)

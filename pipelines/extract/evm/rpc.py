@@ -497,7 +497,7 @@ class RpcClient:
                 raise self._http_error(endpoint, reply, asked)
             raise MalformedAnswer(*asked.names(), f"{endpoint.name}: neither result nor error in the answer")
         try:
-            return _decode(_decoder(type_), answer.result)
+            return _decode(decoder_of(type_), answer.result)
         except msgspec.DecodeError as error:
             raise MalformedAnswer(*asked.names(), f"{endpoint.name}: {error}") from None
 
@@ -627,7 +627,8 @@ def _batch_decoder(calls: int) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(answers)
 
 
-def _decoder(type_: Any) -> msgspec.json.Decoder[Any]:
+def decoder_of(type_: Any) -> msgspec.json.Decoder[Any]:
+    """Return a decoder of JSON to a type, made once; threads may call this at the same time."""
     # msgspec 0.22 ends the process by a segmentation fault if two threads use a struct for the first time.
     with _MAKING_DECODERS:
         return _make_decoder(type_)

@@ -460,7 +460,7 @@ def test_sources_are_read_in_parallel(world: World, monkeypatch: pytest.MonkeyPa
 
 
 def test_late_page_is_dropped_and_requested_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(collecting, "_GRACE_SECONDS", 0.1)
+    monkeypatch.setattr(collecting, "GRACE_SECONDS", 0.1)
     released = threading.Event()
     is_slow = [True]
 
