@@ -13,7 +13,7 @@ from pipelines.extract.families import open_node
 
 _LOG = logging.getLogger(__name__)
 # Of one poll, over all URLs of the network.
-_POLL_SECONDS = 5.0
+POLL_SECONDS = 5.0
 _POLL_MEGABYTES = 20
 
 
@@ -26,7 +26,7 @@ class PolledHead(NamedTuple):
 
 def poll_head(network: Network) -> PolledHead | None:
     """Return a node's newest block within seconds; None if the node does not answer."""
-    budget = Budget(_POLL_SECONDS, _POLL_MEGABYTES)
+    budget = Budget(POLL_SECONDS, _POLL_MEGABYTES)
     try:
         with closing(open_node(network, timeout=(2.0, 4.0), max_attempts=1, budget=budget)) as node:
             head = node.head()

@@ -8,7 +8,7 @@ _FOLDERS = ("api", "cli", "control", "figures", "ledgermart", "pipelines", "test
 _PAGES = {"dagster._core.workspace.context", "dagster._core.workspace.load_target"}
 _ALLOWED = {
     "cli/dagster_pages.py": _PAGES,
-    "tests/unit/test_dagster_pages.py": _PAGES,
+    "tests/unit/cli/test_dagster_pages.py": _PAGES,
 }
 
 

@@ -58,7 +58,7 @@ def good() -> Iterator[ScriptedNode]:
 
 @pytest.mark.parametrize("mode", ["drip_header", "continue_flood", "trailers", "drip_body", "silent"])
 def test_late_poll_has_no_result(mode: str, good: ScriptedNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(heads, "_POLL_SECONDS", 0.3)
+    monkeypatch.setattr(heads, "POLL_SECONDS", 0.3)
     with DrippingNode(NEVER_ENDING[mode]) as node:
         assert poll_head(network("evil", node.url)) is None
 
@@ -79,7 +79,7 @@ def test_defect_at_one_network_gives_no_result(monkeypatch: pytest.MonkeyPatch, 
 
 def test_worker_takes_results_as_they_arrive(monkeypatch: pytest.MonkeyPatch, good: ScriptedNode) -> None:
     """The response of the dripping node never ends; meanwhile, the worker takes the other node's result."""
-    monkeypatch.setattr(heads, "_POLL_SECONDS", PATIENCE_SECONDS)
+    monkeypatch.setattr(heads, "POLL_SECONDS", PATIENCE_SECONDS)
     poller = HeadPoller()
     found: dict[str, int | None] = {}
 

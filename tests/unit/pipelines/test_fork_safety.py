@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-_CHECKOUT = Path(__file__).parents[2]
+_CHECKOUT = Path(__file__).parents[3]
 
 
 def checked(code: str, folder: Path, patience: float = 0.0) -> str:
