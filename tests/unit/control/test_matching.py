@@ -1,7 +1,5 @@
 """Markets of a source for a pair: directions, own codes, ambiguity, delisted markets."""
 
-from dataclasses import dataclass
-
 import pytest
 
 from control.pricing.matching import (
@@ -16,18 +14,7 @@ from control.pricing.matching import (
     Wanted,
     resolve,
 )
-
-
-@dataclass(frozen=True)
-class Listed:
-    """A market of a list."""
-
-    market_id: str
-    base: str
-    quote: str
-    base_code: str
-    quote_code: str
-    is_active: bool = True
+from tests.unit.control.pricing import Listed
 
 
 def market(market_id: str, *, own: str | None = None, active: bool = True) -> Listed:

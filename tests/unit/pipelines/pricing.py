@@ -14,6 +14,7 @@ from control.snapshot import ControlSnapshot
 from pipelines.raw.database import create_tables
 from pipelines.tenants.configuration import replace_control
 from tests.snapshots import record, snapshot_of
+from tests.unit.control.pricing import Listed
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 TENANTS = (record("control_tenants", "ten_a", "acme"), record("control_tenants", "ten_b", "bolt"))
@@ -161,18 +162,6 @@ def raw_warehouse() -> Iterator[Raw]:
         yield Raw(connection)
     finally:
         connection.close()
-
-
-@dataclass(frozen=True)
-class Listed:
-    """A market of a list."""
-
-    market_id: str
-    base: str
-    quote: str
-    base_code: str
-    quote_code: str
-    is_active: bool = True
 
 
 def listed(base: str, quote: str, *, is_active: bool = True) -> Listed:
