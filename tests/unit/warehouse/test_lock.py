@@ -15,17 +15,20 @@ from warehouse.lock import WriterBusyError, copy_lock, is_locked, writer_lock
 
 _HOLD = """
 import sys, pathlib
-from warehouse.lock import writer_lock
-with writer_lock(pathlib.Path(sys.argv[1]), "the other writer", 1):
+from warehouse.lock import copy_lock, writer_lock
+with {taken}:
     print("held", flush=True)
     sys.stdin.read()
 """
+_WRITE = 'writer_lock(pathlib.Path(sys.argv[1]), "the other writer", 1)'
+_COPY = "copy_lock(pathlib.Path(sys.argv[1]), print)"
 
 
 @contextmanager
-def _holder(path: Path) -> Iterator[subprocess.Popen[str]]:
+def _holder(path: Path, taken: str = _WRITE) -> Iterator[subprocess.Popen[str]]:
+    code = _HOLD.format(taken=taken)
     with subprocess.Popen(
-        [sys.executable, "-c", _HOLD, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", code, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "held\n"
@@ -67,30 +70,10 @@ def test_lock_never_taken_has_no_holder(tmp_path: Path) -> None:
     assert not is_locked(tmp_path / "warehouse.lock")
 
 
-_COPY = """
-import sys, pathlib
-from warehouse.lock import copy_lock
-with copy_lock(pathlib.Path(sys.argv[1]), print):
-    print("held", flush=True)
-    sys.stdin.read()
-"""
-
-
-@contextmanager
-def _copier(path: Path) -> Iterator[subprocess.Popen[str]]:
-    with subprocess.Popen(
-        [sys.executable, "-c", _COPY, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "held\n"
-        yield process
-        process.kill()
-
-
 def test_writer_waits_for_a_copy_without_limit(tmp_path: Path, naps: Naps, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "warehouse.lock"
     path.touch()
-    with _copier(path) as first, _copier(path) as second:
+    with _holder(path, _COPY) as first, _holder(path, _COPY) as second:
         # Copies run in parallel and do not prevent the start of a cycle.
         assert not is_locked(path)
         first.kill()
@@ -125,7 +108,7 @@ def test_copy_waits_for_the_writer_and_names_it(tmp_path: Path) -> None:
 def test_second_writer_gives_up_even_after_waiting_for_copies(tmp_path: Path) -> None:
     path = tmp_path / "warehouse.lock"
     path.touch()
-    with _copier(path) as copy:
+    with _holder(path, _COPY) as copy:
         copy.kill()
         copy.wait()
         with _holder(path), pytest.raises(WriterBusyError), writer_lock(path, "me", 60.0):
