@@ -19,6 +19,7 @@ from control.models import Subject
 from control.settings import Settings
 from control.store import ControlStore
 from tests.api.marts import publish
+from tests.api.pricing import step_row
 from tests.api.valued import ETHER_PAIR_KEY, SMALL_PAIR_KEY, link_small, naive, sum_of, value_of, valued_rows
 from tests.api.world import World, hash_of, text_of, time_of
 
@@ -189,15 +190,7 @@ def reported_rows(world: World) -> dict[str, list[dict[str, Any]]]:
             "pair_key": pair,
             "valid_from": naive(begin),
             "valid_until": naive(end) if end else None,
-            "price": price,
-            "price_text": price,
-            "price_status": "Priced",
-            "source_id": "src_kraken",
-            "position": 0,
-            "is_fallback": False,
-            "effective_from": naive(begin),
-            "is_partial": False,
-            "derivation": "Direct",
+            **step_row(price, naive(begin)),
         }
         for pair, prices in PRICES.items()
         for price, begin, end in zip(

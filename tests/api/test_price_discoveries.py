@@ -12,7 +12,7 @@ from api.examples import EXAMPLE_MARKET_PAIR_ID, EXAMPLE_PAIR_ID, EXAMPLE_PAIR_O
 from control.clock import utc_now
 from control.operations import Status
 from control.snapshot import read_snapshot
-from tests.api.market_pair import (
+from tests.api.pricing import (
     ACCEPTED_PRICE_ID,
     MARKET_PAIR_KEY,
     SMALL_PRICE_ID,

@@ -10,11 +10,10 @@ from datetime import UTC, datetime, timedelta
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from typing import Any
 
-from sqlalchemy import select
-
 from api.examples import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
-from control.models import PairSource, PricedItem, PricePair, Subject
+from control.models import Subject
 from tests.api.marts import publish
+from tests.api.pricing import add_item, add_pair, step_row
 from tests.api.world import STRANGE, World, marts_rows, time_of
 
 SMALL_PAIR_KEY, SMALL_PAIR_ID = 10, "pair_01k9zr3m5e8v2c7q4w6t1x0z10"
@@ -117,41 +116,18 @@ def naive(moment: datetime) -> datetime:
 def link_small(world: World) -> None:
     """Create the pairs and link the first token to one of them."""
     with world.store.write() as session:
-        items = dict(
-            session.execute(
-                select(PricedItem.symbol, PricedItem.item_key).where(PricedItem.tenant_id == world.tenant_id)
-            ).all()
-        )
         for key, pair_id, symbol in ((SMALL_PAIR_KEY, SMALL_PAIR_ID, "SMALL"), (ETHER_PAIR_KEY, ETHER_PAIR_ID, "ETH")):
-            item = PricedItem(
-                id=f"item_01k9zr3m5e8v2c7q4w6t1x0z{key}",
-                tenant_id=world.tenant_id,
-                symbol=symbol,
-                name=symbol,
-                item_class="Cryptocurrency",
-                created_at=START,
-                updated_at=START,
-            )
-            session.add(item)
-            session.flush()
-            session.add(
-                PricePair(
-                    pair_key=key,
-                    id=pair_id,
-                    tenant_id=world.tenant_id,
-                    priced_as_key=item.item_key,
-                    priced_in_key=items["USD"],
-                    price_type="Trade",
-                    max_age="PT7M",
-                    max_age_seconds=420,
-                    allow_inverse=False,
-                    created_at=START,
-                    updated_at=START,
-                )
-            )
-            session.flush()
-            session.add_all(
-                PairSource(pair_key=key, position=position, source_id=source) for position, source in enumerate(SOURCES)
+            item = add_item(session, world.tenant_id, symbol, symbol, "Cryptocurrency", suffix=f"z{key}", made_at=START)
+            add_pair(
+                session,
+                world.tenant_id,
+                key,
+                pair_id,
+                item,
+                SOURCES,
+                max_age="PT7M",
+                max_age_seconds=420,
+                made_at=START,
             )
         session.get_one(Subject, world.subject_keys[EXAMPLE_TOKEN_ID]).pair_key = SMALL_PAIR_KEY
 
@@ -271,16 +247,7 @@ def _add_pair(
         said = resolved.said
         step: dict[str, Any] = keys | {"price_status": resolved.status}
         if said is not None:
-            step |= {
-                "price": said.price,
-                "price_text": said.price,
-                "source_id": said.source,
-                "position": SOURCES.index(said.source),
-                "is_fallback": said.source != SOURCES[0],
-                "effective_from": naive(said.at),
-                "is_partial": False,
-                "derivation": "Direct",
-            }
+            step |= step_row(said.price, naive(said.at), said.source, SOURCES.index(said.source))
         if steps and {**steps[-1], "valid_from": None} == {**step, "valid_from": None}:
             continue
         steps.append(step | {"valid_from": naive(moment)})

@@ -65,9 +65,8 @@ from control.snapshot import read_snapshot
 from control.store import ControlStore, open_store
 from tests.api.built import built_marts, rows_of
 from tests.api.collected import Collected
-from tests.api.market_pair import add_market_pair, stopped_rows
 from tests.api.marts import publish
-from tests.api.pricing import LINKED_PAIR_KEY, NAV, add_pricing, pair_rows, source_rows
+from tests.api.pricing import LINKED_PAIR_KEY, NAV, add_pricing, pair_rows, source_rows, stopped_rows
 
 NETWORKS = """
 [[network]]
@@ -324,7 +323,6 @@ def make_world(directory: Path) -> World:
         add_pricing(session, world.principals["admin"])
         linked = session.get_one(Subject, world.subject_keys[EXAMPLE_LINKED_TOKEN_ID])
         linked.pair_key = LINKED_PAIR_KEY
-        add_market_pair(session, world.principals["admin"])
     publish(settings.serving_dir, 1, marts_rows(world))
     _provision_superset(settings)
     return world

@@ -1,11 +1,11 @@
 """The market's configuration by a tenant: token, treasury and pairs. Names contain HTML."""
 
-from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from api.examples import EXAMPLE_LEDGER
 from control import ledgers
-from control.models import PairSource, PricedItem, PricePair, Subject, TrackingWindow
+from control.models import Subject, TrackingWindow
+from tests.api.pricing import add_item, add_pair
 from tests.api.world import World, time_of
 from tests.browser.market import (
     ASSETS,
@@ -35,38 +35,29 @@ DESK_NAME = "Exchange <i>desk</i>"
 def configure(session: Session, world: World) -> None:
     """Add the subjects and the pairs of their assets to the control store."""
     principal, made_at = world.principals["admin"], time_of(90)
-    times = {"created_at": made_at, "updated_at": made_at}
-    dollar = session.scalar(
-        select(PricedItem.item_key).where(PricedItem.tenant_id == world.tenant_id, PricedItem.symbol == "USD")
-    )
     for asset in ASSETS.values():
         if asset.pair_key is None:
             continue
-        item = PricedItem(
-            id=f"item_01k9zr3m5e8v2c7q4w6t1x0b{asset.pair_key}",
-            tenant_id=world.tenant_id,
-            symbol=asset.symbol,
-            name=asset.symbol,
-            item_class="Cryptocurrency",
-            **times,
+        item = add_item(
+            session,
+            world.tenant_id,
+            asset.symbol,
+            asset.symbol,
+            "Cryptocurrency",
+            suffix=f"b{asset.pair_key}",
+            made_at=made_at,
         )
-        session.add(item)
-        session.flush()
-        pair = PricePair(
-            pair_key=asset.pair_key,
-            id=pair_id(asset),
-            tenant_id=world.tenant_id,
-            priced_as_key=item.item_key,
-            priced_in_key=dollar,
-            price_type="Trade",
+        add_pair(
+            session,
+            world.tenant_id,
+            asset.pair_key,
+            pair_id(asset),
+            item,
+            ["src_kraken"],
             max_age="P1D",
             max_age_seconds=86_400,
-            allow_inverse=False,
-            **times,
+            made_at=made_at,
         )
-        session.add(pair)
-        session.flush()
-        session.add(PairSource(pair_key=asset.pair_key, position=0, source_id="src_kraken"))
     ledger_id = ledgers.get(session, principal.tenant_id, EXAMPLE_LEDGER).id
     for subject_id, kind, address, symbol, name, pair_key in (
         (LUMEN_ID, "token", LUMEN, "LMN", LUMEN_NAME, ASSETS[LUMEN].pair_key),
@@ -83,7 +74,8 @@ def configure(session: Session, world: World) -> None:
             name=name,
             pair_key=pair_key,
             search_text="\n".join(part for part in (symbol, name, address) if part).casefold(),
-            **times,
+            created_at=made_at,
+            updated_at=made_at,
         )
         session.add(subject)
         session.flush()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.api.marts import publish
+from tests.api.pricing import step_row
 from tests.api.valued import naive, sum_of, value_of
 from tests.api.world import NETWORKS, World, hash_of, make_world, marts_rows, text_of, time_of
 from tests.browser.configured import (
@@ -220,15 +221,9 @@ class _Teller:
             )
             for day, price in enumerate(prices):
                 begin = time_of(block_of(day))
-                told = {"price": price, "price_text": price, "source_id": "src_kraken", "position": 0}
-                told |= {"is_fallback": False, "effective_from": naive(begin), "is_partial": False}
                 self._rows["system_prices"].append(
                     keys
-                    | (
-                        told | {"derivation": "Direct", "price_status": "Priced"}
-                        if price
-                        else {"price_status": "StalePrice"}
-                    )
+                    | (step_row(price, naive(begin)) if price else {"price_status": "StalePrice"})
                     | {
                         "valid_from": naive(begin),
                         "valid_until": naive(begin + timedelta(days=1)) if day < DAYS else None,
