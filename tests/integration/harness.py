@@ -8,7 +8,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -228,6 +229,17 @@ class Service:
         }
         return EvmNode(defined, RpcClient(network, urls or defined.rpc_urls, **patience))
 
+    @contextmanager
+    def _batch(self, warehouse: Path | None = None) -> Iterator[tuple[duckdb.DuckDBPyConnection, int]]:
+        """Open a warehouse, and a batch with the present configuration."""
+        with self.store.read() as session:
+            snapshot = read_snapshot(session)
+        with open_warehouse(warehouse or self.settings.warehouse_path) as connection:
+            self._batches += 1
+            batch = open_batch(connection, f"test run {self._batches}")
+            replace_control(connection, snapshot, self.networks, batch)
+            yield connection, batch
+
     def cycle(
         self, network: str = "local", *, node: EvmNode | None = None, warehouse: Path | None = None
     ) -> NetworkReport:
@@ -237,14 +249,9 @@ class Service:
             node: default: the network's own.
             warehouse: default: the service's own; another file for a clean collection.
         """
-        with self.store.read() as session:
-            snapshot = read_snapshot(session)
         used = node or self.node(network)
         try:
-            with open_warehouse(warehouse or self.settings.warehouse_path) as connection:
-                self._batches += 1
-                batch = open_batch(connection, f"test run {self._batches}")
-                replace_control(connection, snapshot, self.networks, batch)
+            with self._batch(warehouse) as (connection, batch):
                 report = collect_network(connection, used, batch)
                 finish_batch(connection, batch)
                 if warehouse is None:
@@ -266,18 +273,13 @@ class Service:
 
     def history(self, parts: int | None = None, make_budget: Callable[[], Budget] | None = None) -> list[NetworkReport]:
         """Continue history requests in this process, to the end or for `parts`; report to the control store."""
-        with self.store.read() as session:
-            snapshot = read_snapshot(session)
         done = 0
 
         def count() -> None:
             nonlocal done
             done += 1
 
-        with open_warehouse(self.settings.warehouse_path) as connection:
-            self._batches += 1
-            batch = open_batch(connection, f"test run {self._batches}")
-            replace_control(connection, snapshot, self.networks, batch)
+        with self._batch() as (connection, batch):
             reports = collect_history(
                 connection, self.networks, batch, lambda: parts is not None and done > parts, count, make_budget
             )
@@ -292,18 +294,13 @@ class Service:
 
     def attest(self, periods: Periods | None = None, parts: int | None = None) -> list[NetworkReport]:
         """Continue attestations in this process, to the end or for `parts`; report to the control store."""
-        with self.store.read() as session:
-            snapshot = read_snapshot(session)
         done = 0
 
         def count() -> None:
             nonlocal done
             done += 1
 
-        with open_warehouse(self.settings.warehouse_path) as connection:
-            self._batches += 1
-            batch = open_batch(connection, f"test run {self._batches}")
-            replace_control(connection, snapshot, self.networks, batch)
+        with self._batch() as (connection, batch):
             report_attestations(connection, self.store)
             reports = collect_attestations(
                 connection, self.networks, periods, batch, lambda: parts is not None and done >= parts, count

@@ -56,6 +56,23 @@ def track(service: Service, world: World, token: Token, opening: int) -> None:
     service.wallet(tenant, world.wallets[0], tracked_from=instant(world.node, opening))
 
 
+@pytest.fixture
+def opening(world: World, token: Token) -> int:
+    """The first of five blocks with 40 transfers; all of them are final."""
+    first = world.node.head() + 1
+    world.transfer_many(40, [token], per_block=8)
+    mine(world, 70)
+    return first
+
+
+@pytest.fixture
+def service(world: World, token: Token, opening: int, proxy: FaultProxy, make_service: MakeService) -> Service:
+    """A service with one node behind the proxy, which tracks the token and a wallet from `opening` on."""
+    made = make_service(LocalNetwork("local", proxy.url))
+    track(made, world, token, opening)
+    return made
+
+
 def test_logs_left_out_of_the_tail_come_in_once_it_is_final(
     node: AnvilNode, world: World, token: Token, proxy: FaultProxy, make_service: MakeService
 ) -> None:
@@ -78,11 +95,8 @@ def test_logs_left_out_of_the_tail_come_in_once_it_is_final(
 
 
 def test_another_provider_reads_already_final_blocks_a_second_time(
-    node: AnvilNode, world: World, token: Token, proxy: FaultProxy, make_service: MakeService
+    node: AnvilNode, world: World, token: Token, opening: int, proxy: FaultProxy, make_service: MakeService
 ) -> None:
-    opening = node.head() + 1
-    world.transfer_many(40, [token], per_block=8)
-    mine(world, 70)
     service = make_service(LocalNetwork("local", proxy.url, second_url=node.url))
     track(service, world, token, opening)
     proxy.inject(LostLogsFault(times=1))
@@ -108,19 +122,8 @@ def halves(logs: list[Any]) -> list[Any]:
 
 @pytest.mark.parametrize("omit", [nothing, halves])
 def test_omitted_logs_of_final_blocks_come_in_from_the_only_node(
-    omit: Callable[[list[Any]], list[Any]],
-    node: AnvilNode,
-    world: World,
-    token: Token,
-    proxy: FaultProxy,
-    make_service: MakeService,
-    tmp_path: Path,
+    omit: Callable[[list[Any]], list[Any]], node: AnvilNode, proxy: FaultProxy, service: Service, tmp_path: Path
 ) -> None:
-    opening = node.head() + 1
-    world.transfer_many(40, [token], per_block=8)
-    mine(world, 70)
-    service = make_service(LocalNetwork("local", proxy.url))
-    track(service, world, token, opening)
     proxy.inject(LieFault(methods=["eth_getLogs"], tell=lambda params, logs: omit(logs)))
     service.good_cycle()
     assert stored(service) < 40
@@ -136,11 +139,8 @@ def test_omitted_logs_of_final_blocks_come_in_from_the_only_node(
 
 
 def test_a_second_provider_that_is_down_is_retried_later(
-    node: AnvilNode, world: World, token: Token, proxy: FaultProxy, make_service: MakeService
+    node: AnvilNode, world: World, token: Token, opening: int, proxy: FaultProxy, make_service: MakeService
 ) -> None:
-    opening = node.head() + 1
-    world.transfer_many(40, [token], per_block=8)
-    mine(world, 70)
     service = make_service(LocalNetwork("local", node.url, second_url=proxy.url))
     track(service, world, token, opening)
     proxy.inject(HttpFault(status=503, times=1000))
@@ -207,13 +207,11 @@ def test_an_invented_log_is_removed_with_its_readings(
     node: AnvilNode,
     world: World,
     token: Token,
+    opening: int,
     proxy: FaultProxy,
     make_service: MakeService,
     tmp_path: Path,
 ) -> None:
-    opening = node.head() + 1
-    world.transfer_many(40, [token], per_block=8)
-    mine(world, 70)
     service = make_service(LocalNetwork("local", proxy.url, second_url=node.url if urls == 2 else None))
     track(service, world, token, opening)
     proxy.inject(invented(node, token, opening + 1))
@@ -241,13 +239,8 @@ def test_an_invented_log_is_removed_with_its_readings(
 
 
 def test_a_row_that_a_later_answer_denies_stays(
-    node: AnvilNode, world: World, token: Token, proxy: FaultProxy, make_service: MakeService
+    node: AnvilNode, token: Token, opening: int, proxy: FaultProxy, service: Service
 ) -> None:
-    opening = node.head() + 1
-    world.transfer_many(40, [token], per_block=8)
-    mine(world, 70)
-    service = make_service(LocalNetwork("local", proxy.url))
-    track(service, world, token, opening)
     service.good_cycle()
     before = service.raw_rows()
     for lie in (LieFault(methods=["eth_getLogs"], tell=lambda params, logs: []), invented(node, token, opening + 1)):
@@ -271,19 +264,8 @@ def no_receipts() -> LieFault:
 
 @pytest.mark.parametrize("first", ["honest", "lying"])
 def test_without_receipts_two_equal_readings_of_three_decide(
-    first: str,
-    node: AnvilNode,
-    world: World,
-    token: Token,
-    proxy: FaultProxy,
-    make_service: MakeService,
-    tmp_path: Path,
+    first: str, node: AnvilNode, token: Token, opening: int, proxy: FaultProxy, service: Service, tmp_path: Path
 ) -> None:
-    opening = node.head() + 1
-    world.transfer_many(40, [token], per_block=8)
-    mine(world, 70)
-    service = make_service(LocalNetwork("local", proxy.url))
-    track(service, world, token, opening)
     lie = invented(node, token, opening + 1)
     proxy.inject(no_receipts())
     if first == "lying":
@@ -345,14 +327,12 @@ def test_the_marts_equal_those_of_a_service_without_lies(
     node: AnvilNode,
     world: World,
     token: Token,
+    opening: int,
     proxy: FaultProxy,
     ready_folder: tuple[Path, str],
     tmp_path: Path,
 ) -> None:
     """A mint and half of the logs: both lies are of one cycle, and were published in between."""
-    opening = node.head() + 1
-    world.transfer_many(40, [token], per_block=8)
-    mine(world, 70)
 
     def publish(name: str, url: str, cycles: int) -> Service:
         shutil.copytree(ready_folder[0], tmp_path / name)
