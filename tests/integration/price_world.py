@@ -7,16 +7,14 @@ how the marts are computed.
 
 import random
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import NamedTuple
 
-import pyarrow as pa
+from tests.integration.transform_world import GENESIS_TIME as START
+from tests.integration.transform_world import replace_raw
 
-from pipelines.raw.database import open_warehouse
-
-START = datetime(2026, 1, 1, tzinfo=UTC).replace(tzinfo=None)
 SMALLEST = Decimal("0.000000000000000001")
 LARGEST = Decimal("99999999999999999999.999999999999999999")
 Identity = tuple[str, str, str, datetime | None, datetime]
@@ -292,10 +290,4 @@ class PriceWorld:
                 if batch > done
             ],
         }
-        with open_warehouse(warehouse) as connection:
-            for table, content in rows.items():
-                connection.execute(f"delete from raw.{table}")
-                if content:
-                    connection.register("incoming", pa.Table.from_pylist(content))
-                    connection.execute(f"insert into raw.{table} by name select * from incoming")
-                    connection.unregister("incoming")
+        replace_raw(warehouse, rows)

@@ -7,11 +7,11 @@ coverage and its marks in raw.changes. The module does not depend on how the mar
 
 import random
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Set
+from collections.abc import Collection, Iterator, Mapping, Set
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -26,6 +26,17 @@ NATIVE = "native"
 def address(number: int) -> str:
     """A 0x address that is recognisable in a failure."""
     return f"0x{number:040x}"
+
+
+def replace_raw(warehouse: Path, rows: Mapping[str, list[dict[str, Any]]]) -> None:
+    """Replace the content of raw tables."""
+    with open_warehouse(warehouse) as connection:
+        for table, content in rows.items():
+            connection.execute(f"delete from raw.{table}")
+            if content:
+                connection.register("incoming", pa.Table.from_pylist(content))
+                connection.execute(f"insert into raw.{table} by name select * from incoming")
+                connection.unregister("incoming")
 
 
 def _map_text(batches: dict[str, int]) -> str:
@@ -566,6 +577,15 @@ class World:
         """Begin a cycle."""
         self.batch += 1
 
+    def _place_of(self, row: Transfer | Transaction | Internal) -> dict[str, Any]:
+        return {
+            "network": NETWORK,
+            "block_number": row.block,
+            "block_hash": self.hashes[row.block],
+            "transaction_index": row.position,
+            "transaction_hash": f"0xt{row.block}-{row.position}",
+        }
+
     def write(self, warehouse: Path) -> None:
         """Write all rows of the raw schema as they are after the cycle."""
         time = {block: GENESIS_TIME + timedelta(seconds=12 * block) for block in range(-1, self.head + 100)}
@@ -697,11 +717,7 @@ class World:
             ],
             "token_transfers": [
                 {
-                    "network": NETWORK,
-                    "block_number": row.block,
-                    "block_hash": self.hashes[row.block],
-                    "transaction_index": row.position,
-                    "transaction_hash": f"0xt{row.block}-{row.position}",
+                    **self._place_of(row),
                     "log_index": row.log,
                     "token_address": row.token,
                     "from_address": row.sender,
@@ -713,11 +729,7 @@ class World:
             ],
             "transactions": [
                 {
-                    "network": NETWORK,
-                    "block_number": row.block,
-                    "block_hash": self.hashes[row.block],
-                    "transaction_index": row.position,
-                    "transaction_hash": f"0xt{row.block}-{row.position}",
+                    **self._place_of(row),
                     "from_address": row.sender,
                     "to_address": row.recipient,
                     "created_address": row.created,
@@ -730,11 +742,7 @@ class World:
             ],
             "internal_transfers": [
                 {
-                    "network": NETWORK,
-                    "block_number": row.block,
-                    "block_hash": self.hashes[row.block],
-                    "transaction_index": row.position,
-                    "transaction_hash": f"0xt{row.block}-{row.position}",
+                    **self._place_of(row),
                     "trace_index": row.trace,
                     "from_address": row.sender,
                     "to_address": row.recipient,
@@ -795,10 +803,4 @@ class World:
                 for batch, key, first, last, reason in self.changes
             ],
         }
-        with open_warehouse(warehouse) as connection:
-            for table, content in rows.items():
-                connection.execute(f"delete from raw.{table}")
-                if content:
-                    connection.register("incoming", pa.Table.from_pylist(content))
-                    connection.execute(f"insert into raw.{table} by name select * from incoming")
-                    connection.unregister("incoming")
+        replace_raw(warehouse, rows)

@@ -9,10 +9,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pyarrow as pa
-
 from pipelines.raw.database import open_warehouse
-from tests.integration.transform_world import GENESIS_TIME, World
+from tests.integration.transform_world import GENESIS_TIME, World, replace_raw
 
 BLOCK_TIME = timedelta(hours=6)
 
@@ -91,12 +89,7 @@ class ValueWorld(World):
                 connection.execute(
                     "update raw.control_subjects set pair_key = ? where subject_key = ?", [pair, subject]
                 )
-            for table, rows in self._pricing().items():
-                connection.execute(f"delete from raw.{table}")
-                if rows:
-                    connection.register("incoming", pa.Table.from_pylist(rows))
-                    connection.execute(f"insert into raw.{table} by name select * from incoming")
-                    connection.unregister("incoming")
+        replace_raw(warehouse, self._pricing())
 
     def _pricing(self) -> dict[str, list[dict[str, Any]]]:
         pairs = [(pair, place, source) for pair in self.pairs.values() for place, source in enumerate(pair.sources)]
