@@ -120,7 +120,7 @@ def rehearse(settings: Settings) -> None:
 
 def report(answer: Connection) -> None:
     """Send the reason why this process is not warm; None if it is warm."""
-    answer.send(_trouble)
+    answer.send(trouble)
 
 
 def run_cycle(run_id: str, cycle: Cycle) -> None:
@@ -135,7 +135,7 @@ def run_cycle(run_id: str, cycle: Cycle) -> None:
     threading.Thread(target=end_with_worker, daemon=True).start()
     before = set(sys.modules)
     # If the sensor is stopped in Dagster's pages, no cycles run.
-    states = {state.instigator_name: state.status.value for state in _instance().all_instigator_state()}
+    states = {state.instigator_name: state.status.value for state in instance().all_instigator_state()}
     if states.get(SENSOR) == "STOPPED":
         return
     networks, definitions = load_definitions()
@@ -155,7 +155,7 @@ def run_cycle(run_id: str, cycle: Cycle) -> None:
 
 def mark(run_id: str, reason: str) -> None:
     """Record the end of a run that its own process did not record."""
-    _mark(_instance().get_run_by_id(run_id), reason)
+    _mark(instance().get_run_by_id(run_id), reason)
 
 
 def mark_lost() -> None:
@@ -180,7 +180,7 @@ def _mark(run: "dg.DagsterRun | None", reason: str) -> None:
         instance().report_run_failed(run, reason)
 
 
-def _end_with_worker() -> None:
+def end_with_worker() -> None:
     """End this process when the worker ends, for any reason."""
     worker = parent_process()
     assert worker is not None

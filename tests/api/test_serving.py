@@ -304,7 +304,7 @@ def test_switching_under_load(world: World) -> None:
 
 
 def open_versions(world: World) -> int:
-    """Return the number of versions whose file this process has open."""
+    """Count the versions of which this process has the file open."""
     opened = {str(entry.readlink()) for entry in Path("/proc/self/fd").iterdir() if entry.is_symlink()}
     return sum(str(path) in opened for path in world.settings.serving_dir.glob("marts-*.duckdb"))
 
