@@ -11,7 +11,7 @@ ROOMS = ("api", "bi", "cli", "control", "dbt_project", "figures", "ledgermart", 
 OF_FAMILIES = re.compile(
     r"pipelines/extract/(evm/.*|families\.py)|pipelines/tables/(evm|families)\.py|control/networks/.*"
     r"|control/migrations/.*|dbt_project/models/staging/_sources\.yml|dbt_project/macros/keccak\.sql"
-    r"|api/examples\.json"
+    r"|api/http/examples\.json"
 )
 # Terms of one family.
 EVERYWHERE = re.compile(

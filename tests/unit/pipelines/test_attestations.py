@@ -12,8 +12,8 @@ def test_block_with_an_empty_wallet_gets_a_record() -> None:
         connection = raw.connection
         begin_period(connection, "local", 7, 12, "0xab", datetime(2024, 1, 1, tzinfo=UTC))
         connection.execute(
-            "create schema intermediate; create table intermediate.int_balance_points (subject_key bigint, "
-            "balance_key bigint, range_from_block bigint, block_number bigint, balance_raw bignum)"
+            "create schema requests; create table requests.requests__attestations (subject_key bigint, "
+            "attestation_number bigint, holder_address varchar, balance_raw bignum)"
         )
         connection.execute(
             "create temp table attested_balances (token_address varchar, holder_address varchar, "
