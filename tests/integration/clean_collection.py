@@ -19,7 +19,7 @@ from tests.chain.node import AnvilNode
 from tests.chain.world import ZERO_ADDRESS
 from tests.integration.dbt_runner import Stores
 from tests.integration.harness import Service
-from tests.integration.oracle import Oracle
+from tests.oracles.node import Oracle
 from tests.snapshots import with_tables
 
 Rows = list[tuple[Any, ...]]

@@ -12,7 +12,7 @@ import pytest
 from tests.chain.node import AnvilNode
 from tests.chain.world import World
 from tests.integration.harness import CHECKOUT, Service
-from tests.integration.oracle import instant
+from tests.oracles.node import instant
 
 pytestmark = pytest.mark.slow
 

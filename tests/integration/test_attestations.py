@@ -32,7 +32,7 @@ from tests.chain.world import Token, World, call_data
 from tests.integration.conftest import MakeService
 from tests.integration.dbt_runner import LATER_CYCLE, Stores, build_over_nothing, open_marts, run_dbt
 from tests.integration.harness import LocalNetwork, Service
-from tests.integration.oracle import instant
+from tests.oracles.node import instant
 
 # Depth at which blocks are final.
 DEPTH = 64

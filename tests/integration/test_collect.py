@@ -10,7 +10,7 @@ from tests.chain.node import AnvilNode
 from tests.chain.world import MAX_UINT256, ZERO_ADDRESS, BlockRange, Token, World, holder_at
 from tests.integration.conftest import MakeService
 from tests.integration.harness import LocalNetwork, Service
-from tests.integration.oracle import check_anchors, check_truth, instant
+from tests.oracles.node import check_anchors, check_truth, instant
 
 EMPTY_ADDRESS = "0x" + "ab" * 20
 

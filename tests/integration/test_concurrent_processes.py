@@ -23,8 +23,8 @@ from tests.chain.process import free_port, stop_process, tied_to_parent
 from tests.chain.world import Token, World
 from tests.e2e.client import ApiClient
 from tests.integration.harness import CHECKOUT, LEDGERMART, Service
-from tests.integration.oracle import instant
 from tests.integration.warm_processes import run_forked
+from tests.oracles.node import instant
 from tests.waiting import eventually
 
 # Pause between two queries of a reader: enough load to disturb others, but part of two cores stays free. The short test

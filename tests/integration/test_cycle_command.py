@@ -18,8 +18,8 @@ from tests.chain.scripted_node import ScriptedNode
 from tests.chain.world import World
 from tests.integration.conftest import READY_NETWORKS, MakeService
 from tests.integration.harness import LocalNetwork, Service
-from tests.integration.oracle import instant
 from tests.integration.test_values_transform import COLUMNS as VALUES
+from tests.oracles.node import instant
 from warehouse.lock import writer_lock
 from warehouse.versions import current_publication
 

@@ -29,7 +29,7 @@ from tests.chain.node import AnvilNode
 from tests.chain.process import free_port
 from tests.chain.world import Token, World
 from tests.integration.harness import Service
-from tests.integration.oracle import instant
+from tests.oracles.node import instant
 from tests.waiting import PATIENCE_SECONDS
 from warehouse.lock import writer_lock
 from warehouse.versions import current_publication, publish

@@ -11,7 +11,7 @@ from tests.chain.world import World, call_data
 from tests.integration.conftest import MakeService
 from tests.integration.dbt_runner import LATER_CYCLE, build_over_nothing, open_marts, run_dbt
 from tests.integration.harness import LocalNetwork, Service
-from tests.integration.oracle import instant
+from tests.oracles.node import instant
 
 _ADJUSTMENTS = """
 select activity_id, coalesce(to_address, from_address), amount_raw::varchar, block_number, is_located

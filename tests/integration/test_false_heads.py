@@ -17,8 +17,8 @@ from tests.chain.world import World
 from tests.integration.conftest import MakeService
 from tests.integration.harness import Service
 from tests.integration.invented_chain import InventedChain
-from tests.integration.oracle import instant
 from tests.integration.test_lying_nodes import System
+from tests.oracles.node import instant
 
 INVENTED = 900
 

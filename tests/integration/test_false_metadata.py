@@ -9,7 +9,7 @@ from tests.chain.node import AnvilNode
 from tests.chain.world import World
 from tests.integration.conftest import MakeService
 from tests.integration.harness import LocalNetwork, Service
-from tests.integration.oracle import instant
+from tests.oracles.node import instant
 
 _DECIMALS = "0x313ce567"
 _SUPPORTS = "0x01ffc9a7"

@@ -18,7 +18,7 @@ from tests.chain.world import Token, World
 from tests.integration.clean_collection import small_parts
 from tests.integration.conftest import MakeService
 from tests.integration.harness import LocalNetwork, Service
-from tests.integration.oracle import instant
+from tests.oracles.node import instant
 
 
 @dataclass(frozen=True)

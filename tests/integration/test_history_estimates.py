@@ -12,7 +12,7 @@ from tests.chain.fault_proxy import FaultProxy
 from tests.chain.node import AnvilNode
 from tests.chain.world import World
 from tests.integration.harness import Service
-from tests.integration.oracle import instant
+from tests.oracles.node import instant
 
 
 @pytest.mark.slow

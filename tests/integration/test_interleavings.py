@@ -30,8 +30,8 @@ from tests.integration.clean_collection import Rows, check_against_clean, collec
 from tests.integration.dbt_runner import WITHOUT_VIEWS, Stores, build_over_nothing, open_marts, run_dbt
 from tests.integration.harness import LocalNetwork, Service
 from tests.integration.killing import ending_after
-from tests.integration.oracle import instant
 from tests.integration.test_transform import content
+from tests.oracles.node import instant
 
 Step = tuple[Any, ...]
 

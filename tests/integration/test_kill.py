@@ -20,8 +20,8 @@ from tests.integration.clean_collection import check_against_clean
 from tests.integration.conftest import MakeService
 from tests.integration.dbt_runner import Stores, run_dbt
 from tests.integration.harness import CHECKOUT, LEDGERMART, LocalNetwork, Service
-from tests.integration.oracle import instant
 from tests.integration.test_transform import content
+from tests.oracles.node import instant
 from tests.waiting import eventually
 from warehouse.lock import is_locked
 from warehouse.versions import current_publication

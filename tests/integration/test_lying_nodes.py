@@ -17,7 +17,7 @@ from tests.chain.node import AnvilNode
 from tests.chain.world import Token, World
 from tests.integration.conftest import MakeService
 from tests.integration.harness import CHECKOUT, LocalNetwork, Service
-from tests.integration.oracle import check_anchors, check_truth, instant
+from tests.oracles.node import check_anchors, check_truth, instant
 
 FALSE_HEAD = 2**59
 # Limit for a cycle without anything to collect, which takes some thirty calls.

@@ -10,7 +10,7 @@ from tests.chain.world import World, call_data
 from tests.integration.conftest import MakeService
 from tests.integration.dbt_runner import LATER_CYCLE, build_over_nothing, open_marts, run_dbt
 from tests.integration.harness import LocalNetwork
-from tests.integration.oracle import instant
+from tests.oracles.node import instant
 
 _STATE = ("eth_call", "eth_getCode", "eth_getBalance")
 

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from tests.integration import price_oracle as oracle
 from tests.integration.dbt_runner import Stores, build_over_nothing, open_marts, run_dbt
-from tests.integration.price_world import LARGEST, SMALLEST, Leg, Pair, PriceWorld, Route, at
+from tests.oracles import prices as oracle
+from tests.worlds.prices import LARGEST, SMALLEST, Leg, Pair, PriceWorld, Route, at
 
 MODELS = (
     "--select",

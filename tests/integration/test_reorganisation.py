@@ -19,7 +19,7 @@ from tests.chain.node import AnvilNode
 from tests.chain.world import Token, World
 from tests.integration.conftest import MakeService
 from tests.integration.harness import LocalNetwork, Service
-from tests.integration.oracle import check_anchors, check_truth, instant
+from tests.oracles.node import check_anchors, check_truth, instant
 
 
 class System:

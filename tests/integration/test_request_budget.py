@@ -19,7 +19,7 @@ from tests.chain.world import Token, World
 from tests.integration.clean_collection import small_parts
 from tests.integration.conftest import MakeService
 from tests.integration.harness import LocalNetwork, Service
-from tests.integration.oracle import instant
+from tests.oracles.node import instant
 
 MIDNIGHT = datetime(2026, 5, 2, tzinfo=UTC)
 

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from api.engine.query_texts import load_queries
 from tests.integration.dbt_runner import LATER_CYCLE, Stores, build_over_nothing, open_marts, run_dbt
 from tests.integration.test_transform import compare_with_full_refresh, publish
-from tests.integration.transform_oracle import Oracle, Shown
-from tests.integration.transform_world import (
+from tests.oracles.balances import Oracle, Shown
+from tests.worlds.ledger import (
     NATIVE,
     ZERO,
     Coverage,

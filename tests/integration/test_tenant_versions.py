@@ -10,7 +10,7 @@ from pipelines.raw.database import open_warehouse
 from pipelines.tenants.versions import advance
 from tests.integration.dbt_runner import LATER_CYCLE, LATER_RUN, Stores, build_over_nothing, open_marts, run_dbt
 from tests.integration.test_transform import TOKEN_A, TOKEN_B, WALLET_A, WALLET_B, publish
-from tests.integration.transform_world import GENESIS_TIME, Subject, World, address
+from tests.worlds.ledger import GENESIS_TIME, Subject, World, address
 
 _PERIOD = 300
 _TENANTS = ("ten_a", "ten_b")

@@ -19,8 +19,8 @@ from tests.integration.dbt_runner import (
     open_marts,
     run_dbt,
 )
-from tests.integration.transform_oracle import Oracle
-from tests.integration.transform_world import ZERO, Subject, World, address
+from tests.oracles.balances import Oracle
+from tests.worlds.ledger import ZERO, Subject, World, address
 
 TOKEN_A, TOKEN_B, TOKEN_C, NFT, EMPTY = (address(0xA0 + number) for number in range(5))
 WALLET_A, WALLET_B = address(0xB0), address(0xB1)

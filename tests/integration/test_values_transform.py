@@ -23,9 +23,9 @@ from tests.integration.test_transform import (
     collect,
     compare_with_full_refresh,
 )
-from tests.integration.transform_world import NETWORK, Subject, address
-from tests.integration.value_oracle import ValueOracle
-from tests.integration.value_world import Pair, ValueWorld, time_of
+from tests.oracles.values import ValueOracle
+from tests.worlds.ledger import NETWORK, Subject, address
+from tests.worlds.values import Pair, ValueWorld, time_of
 
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)

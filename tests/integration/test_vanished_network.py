@@ -11,7 +11,7 @@ from tests.chain.node import AnvilNode
 from tests.chain.world import World
 from tests.integration.conftest import MakeService
 from tests.integration.harness import LocalNetwork, Service
-from tests.integration.oracle import instant
+from tests.oracles.node import instant
 
 
 def vanish(service: Service, network: str) -> None:

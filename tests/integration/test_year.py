@@ -17,7 +17,7 @@ from tests.chain.node import AnvilNode
 from tests.chain.world import Token, World, call_data
 from tests.integration.dbt_runner import LATER_CYCLE, Stores, build_over_nothing, run_dbt
 from tests.integration.harness import LocalNetwork, Service
-from tests.integration.oracle import instant
+from tests.oracles.node import instant
 from warehouse.versions import publish
 
 HOLDERS = 300

@@ -42,8 +42,8 @@ from tests.chain.node import AnvilNode
 from tests.chain.world import World, call_data
 from tests.integration.dbt_runner import WITHOUT_VIEWS, Stores, build_over_nothing, run_dbt
 from tests.integration.harness import LocalNetwork
-from tests.integration.oracle import instant
 from tests.integration.price_service import PriceService
+from tests.oracles.node import instant
 from tests.prices.exchange_server import ExchangeServer
 from tests.prices.model import ScriptedMarket, wandering
 from warehouse.versions import publish

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from figures.cap_table import concentrate
-from tests.integration.transform_oracle import concentration
+from tests.oracles.balances import concentration
 
 
 def test_figures_equal_their_definitions() -> None:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from statistics import median
 from typing import NamedTuple
 
-from tests.integration.price_world import LARGEST, Pair, PriceWorld, Route
+from tests.worlds.prices import LARGEST, Pair, PriceWorld, Route
 
 MICROSECOND = timedelta(microseconds=1)
 

@@ -12,8 +12,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.integration.transform_world import GENESIS_TIME as START
-from tests.integration.transform_world import replace_raw
+from tests.worlds.ledger import GENESIS_TIME as START
+from tests.worlds.ledger import replace_raw
 
 SMALLEST = Decimal("0.000000000000000001")
 LARGEST = Decimal("99999999999999999999.999999999999999999")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipelines.raw.database import open_warehouse
-from tests.integration.transform_world import GENESIS_TIME, World, replace_raw
+from tests.worlds.ledger import GENESIS_TIME, World, replace_raw
 
 BLOCK_TIME = timedelta(hours=6)
 

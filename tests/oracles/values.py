@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import duckdb
 
-from tests.integration.transform_world import GENESIS_TIME, NATIVE, Subject
-from tests.integration.value_world import Pair, ValueWorld, time_of
+from tests.worlds.ledger import GENESIS_TIME, NATIVE, Subject
+from tests.worlds.values import Pair, ValueWorld, time_of
 
 DAY = timedelta(days=1)
 TICK = timedelta(microseconds=1)

@@ -6,7 +6,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from tests.integration.transform_world import NATIVE, ZERO, Subject, World
+from tests.worlds.ledger import NATIVE, ZERO, Subject, World
 
 Pair = tuple[str, str]
 Range = tuple[int, int]
