@@ -93,8 +93,8 @@ def _search(collector: Collector, head: Header, searches: Sequence[Search]) -> i
     asked: dict[Search, frozenset[str]] = {}
     by_block: dict[int, dict[Pair, set[str]]] = defaultdict(lambda: defaultdict(set))
     for search, page in pages.items():
-        named = {one.sender or senders[one.hash] for one in page} | set(likely.get(search.token, ()))
-        asked[search] = unknown_holders(collector.connection, search, {address for address in named if address})
+        candidates = {one.sender or senders[one.hash] for one in page} | set(likely.get(search.token, ()))
+        asked[search] = unknown_holders(collector.connection, search, {address for address in candidates if address})
         for holder in asked[search]:
             by_block[_read_at(search, head)][search.token, holder].add(search.tenant_id)
     found = {block: _read(collector, head, block, pending) for block, pending in by_block.items()}
