@@ -145,7 +145,7 @@ def test_a_long_chain_without_final_blocks_costs_only_its_newest_part(
     system: System, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     most = 200
-    for module in ("collect.tail", "load.checks"):
+    for module in ("chain.tail", "chain.checks"):
         monkeypatch.setattr(f"pipelines.{module}.MOST_TAIL_BLOCKS", most)
     system.node.mine_empty(2 * most, 1)
     system.world = World(system.node, wallet_count=4)
