@@ -1,8 +1,8 @@
 {%- set known = previous('int_attestations') -%}
 {%- set is_carried = is_incremental_run() and known is not none -%}
 
--- Attestations, and the reason why each was superseded. A build checks only those with balances of the subject that were
--- computed again up to the block; a new pair counts if it has a balance there. A superseded attestation remains so.
+-- Attestations, and the reason why each was superseded. A build checks only those with balances of the subject that
+-- were computed again up to the block; a new pair counts if it has a balance there. A superseded one stays so.
 -- depends_on: {{ ref('int_frontier') }}, {{ ref('int_balances_to_recompute') }}, {{ ref('int_balance_points') }}
 -- depends_on: {{ ref('stg_pipeline__transforms') }}
 with
