@@ -135,7 +135,7 @@ def _fill(stores: Stores, size: Size) -> None:
             insert into marts_db.marts.tokens by name
             select
                 subject_key, subject_id as token_id, 'ten' as tenant_id, 'led' as ledger_id, 'net' as network, address,
-                'Fungible' as contract_status, 18 as decimals,
+                'Fungible' as contract_status, 18 as decimals, 'Unknown' as total_supply_status,
                 timestamp '2023-01-01' + to_seconds({span}) as as_of_block_time
             from tokens
             """,
