@@ -40,7 +40,7 @@ class CacheWarmer(Generic[Given]):
         self._asked: TTLCache[Any, Callable[[Given], object]] = TTLCache(_MOST, _ASKED_SECONDS, clock)
         self._made_of: int | None = None
         self._is_closed = False
-        self._thread = threading.Thread(target=self._run, name="renewal", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="cache-warmer", daemon=True)
         self._thread.start()
 
     def note(self, key: Any, version: int, make: Callable[[Given], object]) -> None:

@@ -141,7 +141,7 @@ class Snapshot:
         cursor: duckdb.DuckDBPyConnection,
         deadlines: _Deadlines,
         queries: Mapping[str, str],
-        renewal: "CacheWarmer[Snapshot]",
+        cache_warmer: "CacheWarmer[Snapshot]",
         *,
         is_past: bool,
     ) -> None:
@@ -152,7 +152,7 @@ class Snapshot:
         self._cursor = cursor
         self._deadlines = deadlines
         self._queries = queries
-        self._renewal = renewal
+        self._cache_warmer = cache_warmer
         self._tables: set[Table] = set()
 
     def data_version(self, tenant_id: str) -> int:
@@ -207,7 +207,7 @@ class Snapshot:
     def warm(self, key: tuple[Any, ...], make: "Callable[[Snapshot], object]") -> None:
         """Let something be made of later versions as well, before it is asked for there; not where this one is past."""
         if not self._is_past:
-            self._renewal.note(key, self.version, make)
+            self._cache_warmer.note(key, self.version, make)
 
     def release(self) -> None:
         """Give back the tables that were taken; they are taken or made again when they are read again."""
@@ -313,7 +313,7 @@ class Serving:
         self._clock = clock
         self._deadlines = _Deadlines(timeout_seconds)
         self._queries = load_queries() if queries is None else queries
-        self._renewal = CacheWarmer(self._newest, self.snapshot)
+        self._cache_warmer = CacheWarmer(self._newest, self.snapshot)
         self._lock = threading.Lock()
         self._open: dict[int, _OpenVersion] = {}
         self._in_force: InForce | None = None
@@ -329,7 +329,7 @@ class Serving:
         """
         opened, is_past = self._acquire(version)
         cursor = opened.take_cursor()
-        snapshot = Snapshot(opened, cursor, self._deadlines, self._queries, self._renewal, is_past=is_past)
+        snapshot = Snapshot(opened, cursor, self._deadlines, self._queries, self._cache_warmer, is_past=is_past)
         try:
             yield snapshot
         finally:
@@ -394,7 +394,7 @@ class Serving:
 
     def close(self) -> None:
         """Close every version; no request may be under way."""
-        self._renewal.close()
+        self._cache_warmer.close()
         self._deadlines.close()
         with self._lock:
             for opened in self._open.values():

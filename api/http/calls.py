@@ -97,6 +97,10 @@ class Services:
                 self._secrets[name] = service_secrets.get(session, name)
         return self._secrets[name]
 
+    def batch_size(self, *, reads_columns: bool) -> int:
+        """Return the number of rows that a file reads at once."""
+        return self.column_rows if reads_columns else self.batch_rows
+
     def links_in_force(self, session: Session, tenant_id: str) -> LinksInForce:
         """Return the links of a tenant as configured now."""
         return read_in_force(session, tenant_id, self.networks)
@@ -108,8 +112,8 @@ class Fetched(Generic[Item]):
 
     Rows for a file may be a `pyarrow.Table`, with a column for each field of the struct.
 
-    `first` is the key of its first row, `delivered` what the cursor to the next page carries; where pages stay within
-    one version, both are None.
+    `first` is the key of its first row, and `delivered` is the content of the next cursor. Both are None if all pages
+    come from one version.
     """
 
     rows: Sequence[Item]
@@ -254,7 +258,7 @@ class Call:
         """
         version, data_version = (snapshot.version, snapshot.data_version(self.tenant_id)) if snapshot else (None, None)
         context = FileContext(answer, subject)
-        count = self.services.column_rows if reads_columns else self.services.batch_rows
+        count = self.services.batch_size(reads_columns=reads_columns)
         return Tabular(version, data_version, row_type, fetch, count, context, label, state)
 
     def respond(self, found: Schema | Tabular[Any] | Written[Any] | None, operation: RouteSpec) -> Response[Any]:

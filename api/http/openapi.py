@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document, generated from the routes: signatures, docstrings, structs and `Operation`.
+"""The OpenAPI 3.1 document, generated from the routes: signatures, docstrings, structs and `RouteSpec`.
 
 This module repeats nothing that a route or a struct describes.
 """

@@ -1,6 +1,6 @@
 """Routes: decorators that turn the structs returned by a handler into a response.
 
-The handler's signature defines the answer and the body of a route. `Operation` defines the rest.
+The handler's signature defines the answer and the body of a route. `RouteSpec` defines the rest.
 """
 
 import typing

@@ -186,12 +186,12 @@ def changed_assets(snapshot: Snapshot, tenant_id: str, links: LinksInForce) -> t
 
 
 def rate_at(snapshot: Snapshot, token: SubjectRow, decimals: int | None, moment: datetime | None) -> Rate:
-    """Return how quantities of a token are valued at a moment; arguments as `worth`, unknown decimals are None."""
+    """Return the price and status of a token's quantities at a moment; `decimals` is None if they are unknown."""
     link = read_link(snapshot, token)
     moments = [(link.pair_key, moment)] if link.pair_key is not None and moment is not None else []
     price = next(iter(prices_at(snapshot, token.tenant_id, moments).values()), None)
     status = price_status(link, price, moment)
-    return Rate(price.price if price else None, status if decimals is not None else "UnknownDecimals")
+    return Rate(price.price if price else None, "UnknownDecimals" if decimals is None else status)
 
 
 def value_quantities(
@@ -213,7 +213,7 @@ def value_quantities(
         ],
     )
     return [
-        Valuation(value, _status(quantity, link, price, moment), price)
+        Valuation(value, value_status(quantity, price_status(link, price, moment)), price)
         for (quantity, link, moment), price, value in zip(held, prices, values, strict=True)
     ]
 
@@ -261,11 +261,6 @@ def total_status(statuses: Collection[ValueStatus]) -> TotalStatus:
     if not statuses or "Priced" in statuses:
         return "Priced"
     return next((status for status in _WORST_FIRST if status in statuses), "NoPair")
-
-
-def _status(quantity: str | None, link: Link, price: PriceAtRow | None, moment: datetime | None) -> ValueStatus:
-    status = price_status(link, price, moment)
-    return status if quantity is not None else value_status(quantity, status)
 
 
 def _text(number: decimal.Decimal) -> str:

@@ -13,6 +13,8 @@ from pipelines.tables.sources import TABLES
 from warehouse.opening import open_for_writing
 
 _ROOMS = Path(__file__).parents[1]
+# Listed once, before the worker forks. Names are unique among the rooms.
+_FILES = {path.stem: path for path in _ROOMS.glob("*/sql/*.sql")}
 # Each family's query of its movements, with the columns of `raw.movements`.
 _FAMILY_MOVEMENTS = sorted(_ROOMS.glob("extract/*/movements.sql"))
 # Columns of earlier releases, by table, with their present names.
@@ -22,9 +24,8 @@ _PARAMETER = re.compile(r"\$([a-z_]+)")
 
 @cache
 def sql(name: str) -> str:
-    """Return the text of a file in a room's folder `sql`; their names are unique."""
-    (path,) = _ROOMS.glob(f"*/sql/{name}.sql")
-    return path.read_text()
+    """Return the text of a file in a room's folder `sql`."""
+    return _FILES[name].read_text()
 
 
 def movement_views() -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from litestar.testing import TestClient
 
-from api.engine import cache_warmer as renewal
+from api.engine import cache_warmer
 from api.engine.cache_warmer import CacheWarmer
 from api.engine.serving import Snapshot
 from api.examples import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
@@ -62,7 +62,7 @@ class _Versions:
 
 @pytest.fixture
 def versions(monkeypatch: pytest.MonkeyPatch) -> _Versions:
-    monkeypatch.setattr(renewal, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(cache_warmer, "POLL_SECONDS", 0.01)
     return _Versions()
 
 
@@ -97,7 +97,7 @@ def test_failed_version_lookup_is_retried(versions: _Versions, caplog: pytest.Lo
 
 
 def test_no_request_is_warmed_after_the_time_limit(versions: _Versions, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(renewal, "MAKING_SECONDS", 0.0)
+    monkeypatch.setattr(cache_warmer, "MAKING_SECONDS", 0.0)
     versions.newest = 2
     renewing = CacheWarmer(versions.find, versions.open)
     renewing.note("a", 1, versions.maker("a"))
@@ -133,7 +133,7 @@ def test_cap_tables_and_reports_are_warmed_for_a_new_version(
         return found
 
     monkeypatch.setattr(Snapshot, "table", noted)
-    monkeypatch.setattr(renewal, "MAKING_SECONDS", math.inf)
+    monkeypatch.setattr(cache_warmer, "MAKING_SECONDS", math.inf)
     links = [
         client.get(f"/v1/reports/{name}", params=subject).json()["reportUrl"].partition("#t=")[2]
         for name, subject in (

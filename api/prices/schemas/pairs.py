@@ -1,4 +1,4 @@
-"""Pairs on the wire: what they price and where from, discoveries of past prices, and prices that guards stopped."""
+"""Answers about price pairs: their sources, discoveries of past prices, and prices that guards stopped."""
 
 from typing import Annotated, Literal
 
