@@ -23,9 +23,10 @@ from pipelines.chain.headers import insert_blocks
 from pipelines.chain.rows import store_segment
 from pipelines.extract.evm.blocks import read_headers
 from pipelines.extract.evm.collecting import ROWS_PER_PART
+from pipelines.extract.evm.dialect import EVM
 from pipelines.extract.evm.family import EvmNode
 from pipelines.extract.evm.logs import TransferFilter, Transfers, fetch_transfers
-from pipelines.extract.evm.rpc import RpcClient
+from pipelines.extract.jsonrpc.client import RpcClient
 from pipelines.network_cycle import collect_network
 from pipelines.ranges import BlockRange
 from pipelines.raw.database import open_warehouse
@@ -106,7 +107,7 @@ def main(part: str, folder: str, url: str, token: str, first: str, last: str) ->
     covered = BlockRange(int(first), int(last))
     networks = load_networks(load_settings({}).networks_file, {"LOCAL_RPC_URL": url})
     network = networks[_NETWORK]
-    client = RpcClient(network.name, network.rpc_urls)
+    client = RpcClient(network.name, network.rpc_urls, EVM)
     with open_warehouse(Path(folder) / "warehouse.duckdb") as connection:
         opened_at: datetime = read_headers(client, [covered.first])["block_time"][0]
         batch_id = open_batch(connection, "bench")

@@ -33,8 +33,9 @@ from pipelines.chain.segments import NetworkReport
 from pipelines.deliver.operations import report_attestations, report_requests
 from pipelines.deliver.progress import write_progress
 from pipelines.extract.budget import Budget
+from pipelines.extract.evm.dialect import EVM
 from pipelines.extract.evm.family import EvmNode
-from pipelines.extract.evm.rpc import RpcClient
+from pipelines.extract.jsonrpc.client import RpcClient
 from pipelines.history.collecting import collect_history
 from pipelines.network_cycle import collect_network
 from pipelines.raw.builds import finish_batch
@@ -227,7 +228,7 @@ class Service:
             "clock": naps.clock,
             **options,
         }
-        return EvmNode(defined, RpcClient(network, urls or defined.rpc_urls, **patience))
+        return EvmNode(defined, RpcClient(network, urls or defined.rpc_urls, EVM, **patience))
 
     @contextmanager
     def _batch(self, warehouse: Path | None = None) -> Iterator[tuple[duckdb.DuckDBPyConnection, int]]:

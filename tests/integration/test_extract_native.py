@@ -7,10 +7,11 @@ import pytest
 
 from pipelines.extract.errors import ExtractError
 from pipelines.extract.evm.blocks import read_wallet_transactions
+from pipelines.extract.evm.dialect import EVM
 from pipelines.extract.evm.narrowing import find_balance_changes
-from pipelines.extract.evm.rpc import RpcClient
 from pipelines.extract.evm.traces import INTERNAL_TRANSFER_SCHEMA, TraceMethod, read_internal_transfers
 from pipelines.extract.family import BalanceRange
+from pipelines.extract.jsonrpc.client import RpcClient
 from tests.chain.node import AnvilNode
 from tests.chain.world import World
 
@@ -23,7 +24,7 @@ STOP, REVERT, INVALID = "00", "5f5ffd", "fe"
 
 @pytest.fixture
 def client(node: AnvilNode) -> Iterator[RpcClient]:
-    opened = RpcClient("local", [node.url], max_attempts=2)
+    opened = RpcClient("local", [node.url], EVM, max_attempts=2)
     yield opened
     opened.close()
 

@@ -16,11 +16,12 @@ from pipelines.extract.evm.blocks import (
     read_wallet_transactions,
 )
 from pipelines.extract.evm.blooms import confirm_empty_blocks
+from pipelines.extract.evm.dialect import EVM
 from pipelines.extract.evm.logs import TransferFilter, fetch_transfers
 from pipelines.extract.evm.metadata import read_contracts
 from pipelines.extract.evm.narrowing import find_creation_block
 from pipelines.extract.evm.probe import probe
-from pipelines.extract.evm.rpc import RpcClient
+from pipelines.extract.jsonrpc.client import RpcClient
 from tests.chain.node import AnvilNode
 from tests.chain.world import MULTICALL_ADDRESS, TRANSFER_TOPIC, World
 
@@ -30,7 +31,7 @@ GAS_BURNER = "0xfe"
 
 @pytest.fixture
 def client(node: AnvilNode) -> Iterator[RpcClient]:
-    opened = RpcClient("local", [node.url], max_attempts=2)
+    opened = RpcClient("local", [node.url], EVM, max_attempts=2)
     yield opened
     opened.close()
 

@@ -11,10 +11,11 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from pipelines.extract.errors import NotProvable
+from pipelines.extract.evm.dialect import EVM
 from pipelines.extract.evm.probe import probe
 from pipelines.extract.evm.proofs import prove_transfers
-from pipelines.extract.evm.rpc import RpcClient
 from pipelines.extract.family import PROVEN_BLOCKS
+from pipelines.extract.jsonrpc.client import RpcClient
 from pipelines.ranges import BlockRange
 from pipelines.rows import Segment
 from tests.chain.conftest import GENESIS_TIME
@@ -54,7 +55,7 @@ def traffic() -> Iterator[Traffic]:
         numbers = range(first, node.head() + 1)
         hashes = {number: node.rpc("eth_getBlockByNumber", [hex(number), False])["hash"] for number in numbers}
         segment = Segment("token", BlockRange(numbers[0], numbers[-1]), (token.address,))
-        with closing(RpcClient("local", [node.url])) as client:
+        with closing(RpcClient("local", [node.url], EVM)) as client:
             honest = prove_transfers(client, segment, hashes)
         yield Traffic(node, token, segment, hashes, honest["block_number"][-1], honest)
 
@@ -67,7 +68,7 @@ def proxy(traffic: Traffic) -> Iterator[FaultProxy]:
 
 @pytest.fixture
 def client(proxy: FaultProxy) -> Iterator[RpcClient]:
-    with closing(RpcClient("local", [proxy.url])) as opened:
+    with closing(RpcClient("local", [proxy.url], EVM)) as opened:
         yield opened
 
 
@@ -232,7 +233,7 @@ def test_transfers_of_real_blocks_are_proven() -> None:
     with (FOLDER / "transfers.csv").open() as file:
         listed = list(csv.DictReader(file))
     numbers = [1_000_000, 4_369_999, 4_662_649, 18_000_000, 20_066_032, 21_925_176]
-    with ReplayNode(FOLDER) as node, closing(RpcClient("mainnet", [node.url])) as client:
+    with ReplayNode(FOLDER) as node, closing(RpcClient("mainnet", [node.url], EVM)) as client:
         for number in numbers:
             expected = [row for row in listed if row["block_number"] == str(number)]
             tokens = tuple({row["token"] for row in expected})

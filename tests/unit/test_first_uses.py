@@ -31,7 +31,7 @@ def at_once(work):
 _ANSWERS = """
 from typing import Annotated
 
-from pipelines.extract.evm.rpc import decoder_of
+from pipelines.extract.jsonrpc.client import decoder_of
 
 Text = Annotated[str, msgspec.Meta(pattern="^0x[0-9a-f]+$")]
 names = [f"field_{index}" for index in range(12)]

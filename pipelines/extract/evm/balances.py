@@ -6,9 +6,9 @@ import polars as pl
 
 from pipelines.extract.evm.contracts import calldata
 from pipelines.extract.evm.hexadecimal import word_to_int
-from pipelines.extract.evm.rpc import RpcClient
 from pipelines.extract.evm.state import CODE, BlockPoint, Read, read_state
 from pipelines.extract.family import BALANCES, NATIVE, SUPPLIES
+from pipelines.extract.jsonrpc.client import RpcClient
 
 # web3 encodes 100,000 calls in 3 seconds. All begin alike, and end with the address.
 _BALANCE_OF = calldata("balanceOf", f"0x{0:040x}")[:-40]

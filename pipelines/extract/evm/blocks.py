@@ -12,9 +12,9 @@ import polars as pl
 
 from pipelines.extract.errors import CallRefused, ChainReorganised, MalformedAnswer, StateUnavailable
 from pipelines.extract.evm.hexadecimal import Address, Hash, Quantity
-from pipelines.extract.evm.rpc import SMALL_ANSWER, Call, RpcClient
 from pipelines.extract.family import Header
 from pipelines.extract.headers import check_clock, check_links, header_frame
+from pipelines.extract.jsonrpc.client import SMALL_ANSWER, Call, RpcClient
 from pipelines.extract.prefetch import map_in_order
 from pipelines.tables.sources import TABLES
 

@@ -14,8 +14,8 @@ from eth_hash.auto import keccak
 from pipelines.extract.errors import MalformedAnswer, StateUnavailable
 from pipelines.extract.evm.hexadecimal import Bloom, Hash
 from pipelines.extract.evm.logs import TRANSFER_TOPIC, TransferFilter, fetch_blocks, padded_address, split_filter
-from pipelines.extract.evm.rpc import Call, RpcClient
 from pipelines.extract.evm.state import BlockPoint, check_canonical
+from pipelines.extract.jsonrpc.client import Call, RpcClient
 
 _BITS = 2_048
 

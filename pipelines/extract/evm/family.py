@@ -19,15 +19,16 @@ from pipelines.extract.evm.blocks import (
 )
 from pipelines.extract.evm.collecting import collect_native, collect_transfers
 from pipelines.extract.evm.definition import own_definition
-from pipelines.extract.evm.endpoint import other_urls
+from pipelines.extract.evm.dialect import EVM
 from pipelines.extract.evm.feeds import FeedClient
 from pipelines.extract.evm.holders import read_likely_holders, read_senders
 from pipelines.extract.evm.metadata import read_contracts
 from pipelines.extract.evm.narrowing import find_balance_changes, find_creation_block
 from pipelines.extract.evm.probe import NodeFacts, probe
 from pipelines.extract.evm.proofs import RECEIPTS_CALL, prove_transfers
-from pipelines.extract.evm.rpc import RpcClient
 from pipelines.extract.family import METADATA, PAST_BALANCES, PROVABLE, TRACES, BalanceRange, Header, Node, Part
+from pipelines.extract.jsonrpc.client import RpcClient
+from pipelines.extract.jsonrpc.endpoint import other_urls
 from pipelines.extract.metering import Meter
 from pipelines.rows import Segment
 from pipelines.tables.evm import TABLES, TOKEN_TRANSFERS
@@ -69,8 +70,8 @@ class EvmNode:
 
     def other(self) -> Node:
         urls = other_urls(self.network.rpc_urls, self.provider)
-        client = RpcClient(self.network.name, urls or self.network.rpc_urls, budget=self.client.budget)
-        client.expect_chain(self._own.chain_id)
+        client = RpcClient(self.network.name, urls or self.network.rpc_urls, EVM, budget=self.client.budget)
+        client.expect_chain(self._own.identity)
         return EvmNode(self.network, client)
 
     def probe(self) -> frozenset[str]:
@@ -159,7 +160,9 @@ class EvmFamily:
         max_attempts: int = 6,
         budget: Budget | None = None,
     ) -> EvmNode:
-        client = RpcClient(network.name, network.rpc_urls, timeout=timeout, max_attempts=max_attempts, budget=budget)
+        client = RpcClient(
+            network.name, network.rpc_urls, EVM, timeout=timeout, max_attempts=max_attempts, budget=budget
+        )
         return EvmNode(network, client)
 
     def price_feeds(self, source: PriceSource, network: Network) -> FeedClient:

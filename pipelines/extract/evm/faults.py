@@ -3,35 +3,13 @@
 The messages are those of the providers' documentation and issue trackers; tests/unit/extract holds them as a table.
 """
 
-import enum
 import re
-from dataclasses import dataclass
 from typing import Annotated
 
 import msgspec
 
 from pipelines.extract.errors import CallRefused
-
-
-class FaultKind(enum.Enum):
-    """Kind of an error; it decides whether to wait, narrow the request, give up, or use another source."""
-
-    RATE_LIMITED = "wants fewer requests"
-    RANGE_REFUSED = "wants a narrower block range"
-    TRANSIENT = "fails at present"
-    STATE_UNAVAILABLE = "lacks the state or history of the block"
-    REFUSED = "refuses the call"
-
-
-@dataclass(frozen=True)
-class Fault:
-    """A classified error of a provider."""
-
-    kind: FaultKind
-    code: int | None
-    message: str
-    suggested: tuple[int, int] | None = None
-
+from pipelines.extract.jsonrpc.faults import Fault, FaultKind
 
 _REVERTED = re.compile(
     r"revert|invalid ?(fe)?opcode|out ?of ?gas|vm execution error|vm exception|evm error|invalid jump"
@@ -65,6 +43,8 @@ _STATE = re.compile(
 # Block numbers have at most 19 digits, as in a 64-bit integer.
 _HEX_RANGE = re.compile(r"\[\s{0,9}(0x[0-9a-f]{1,16})\s{0,9},\s{0,9}(0x[0-9a-f]{1,16})\s{0,9}\]", re.IGNORECASE)
 _DECIMAL_RANGE = re.compile(r"range\s{1,9}([0-9]{1,19})\s{0,9}-\s{0,9}([0-9]{1,19})(?![0-9])", re.IGNORECASE)
+RANGED = frozenset({"eth_getLogs"})
+"""Methods that can have too wide a range of blocks."""
 _PRUNED_HISTORY = 4444
 _RESOURCE_NOT_FOUND = -32001
 _LIMIT_EXCEEDED = -32005
@@ -88,7 +68,7 @@ def classify(method: str, status: int, code: int | None, message: str, data: byt
     """Return the meaning of a provider's error.
 
     Args:
-        method: JSON-RPC method that was called; only `eth_getLogs` can have too wide a range.
+        method: JSON-RPC method that was called; only one of `RANGED` can have too wide a range.
         status: HTTP status.
         code, message, data: of the JSON-RPC error, data as received; code None where the body held none.
 
@@ -104,7 +84,7 @@ def classify(method: str, status: int, code: int | None, message: str, data: byt
         return fault(FaultKind.REFUSED)
     if status == 429 or code == 429 or code == _QUICKNODE_REQUESTS or _RATE.search(message):
         return fault(FaultKind.RATE_LIMITED)
-    if method == "eth_getLogs":
+    if method in RANGED:
         if _BEYOND_HEAD.search(message):
             # One address may lead to several nodes: this one has not reached the head that another one returned.
             return fault(FaultKind.TRANSIENT)

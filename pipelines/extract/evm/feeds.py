@@ -17,10 +17,11 @@ from pipelines.extract.errors import MarketUnknown, SourceMalformed
 from pipelines.extract.evm.blocks import read_head
 from pipelines.extract.evm.contracts import ROUND, calldata, decode_words
 from pipelines.extract.evm.definition import own_definition
+from pipelines.extract.evm.dialect import EVM
 from pipelines.extract.evm.hexadecimal import word_to_int
-from pipelines.extract.evm.rpc import RpcClient
 from pipelines.extract.evm.state import BlockPoint, Read, read_state
 from pipelines.extract.family import Header
+from pipelines.extract.jsonrpc.client import RpcClient
 from pipelines.extract.prices.exact import exact_price
 from pipelines.extract.prices.protocol import HistoryPage, Market, MarketPrice, PollResult, Problem
 
@@ -70,8 +71,8 @@ class FeedClient:
         self._multicall = own.multicall_address
         self._now = now
         timeout = (min(5.0, source.timeout_seconds), source.timeout_seconds)
-        self._client = RpcClient(network.name, network.rpc_urls, timeout=timeout, max_attempts=source.max_attempts)
-        self._client.expect_chain(own.chain_id)
+        self._client = RpcClient(network.name, network.rpc_urls, EVM, timeout=timeout, max_attempts=source.max_attempts)
+        self._client.expect_chain(own.identity)
 
     def markets(self) -> list[Market]:
         """As `PriceClient.markets`; a feed is active where a contract answers at its address."""

@@ -8,8 +8,8 @@ from pipelines.extract.errors import MalformedAnswer
 from pipelines.extract.evm.blocks import HEADER_CALL
 from pipelines.extract.evm.contracts import calldata, decode_words
 from pipelines.extract.evm.hexadecimal import Address, Hash
-from pipelines.extract.evm.rpc import Call, RpcClient
 from pipelines.extract.evm.state import BlockPoint, Read, read_state
+from pipelines.extract.jsonrpc.client import Call, RpcClient
 
 _NOBODY = f"0x{0:040x}"
 

@@ -16,7 +16,7 @@ import polars as pl
 from pipelines.extract.errors import ChainReorganised, MalformedAnswer, NodeUnreachable, RangeRefused
 from pipelines.extract.evm.chunks import BlockRange, RangePlanner
 from pipelines.extract.evm.contracts import event_topic
-from pipelines.extract.evm.rpc import LARGE_ANSWER, Call, RpcClient
+from pipelines.extract.jsonrpc.client import LARGE_ANSWER, Call, RpcClient
 from pipelines.tables.sources import TABLES
 
 TRANSFER_TOPIC = event_topic("Transfer(address,address,uint256)")

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from pipelines.extract.evm.contracts import calldata, decode_text
 from pipelines.extract.evm.hexadecimal import word_to_int
-from pipelines.extract.evm.rpc import RpcClient
 from pipelines.extract.evm.state import CODE, BlockPoint, Read, read_state
+from pipelines.extract.jsonrpc.client import RpcClient
 
 _LONGEST_SYMBOL = 64
 _LONGEST_NAME = 256

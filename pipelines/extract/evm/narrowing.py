@@ -9,8 +9,8 @@ import polars as pl
 
 from pipelines.extract.errors import StateUnavailable
 from pipelines.extract.evm.hexadecimal import Data, Quantity
-from pipelines.extract.evm.rpc import SMALL_ANSWER, Call, RpcClient
 from pipelines.extract.family import BALANCE_CHANGES, BalanceRange
+from pipelines.extract.jsonrpc.client import SMALL_ANSWER, Call, RpcClient
 
 
 def find_balance_changes(client: RpcClient, intervals: Sequence[BalanceRange], most_reads: int) -> pl.DataFrame:

@@ -9,8 +9,8 @@ from pipelines.extract.errors import CallRefused, MalformedAnswer, StateUnavaila
 from pipelines.extract.evm.blocks import HEADER_CALL
 from pipelines.extract.evm.hexadecimal import Data, Quantity
 from pipelines.extract.evm.proofs import recomputes
-from pipelines.extract.evm.rpc import SMALL_ANSWER, Call, RpcClient
 from pipelines.extract.evm.traces import TraceMethod, trace_call
+from pipelines.extract.jsonrpc.client import SMALL_ANSWER, Call, RpcClient
 
 _ANY_ADDRESS = "0x" + 40 * "0"
 # A provider may answer with these words for a method that the plan does not include.
@@ -48,7 +48,7 @@ def probe(client: RpcClient, expected_chain_id: int, multicall_address: str | No
         WrongChain: the node serves another chain.
         NodeUnreachable: it does not answer.
     """
-    client.expect_chain(expected_chain_id)
+    client.expect_chain(str(expected_chain_id))
     head = int(client.call("eth_blockNumber", [], Quantity, max_response_bytes=SMALL_ANSWER), 16)
     # Nodes without archive keep the genesis state too, so it proves nothing.
     early = min(1, head)

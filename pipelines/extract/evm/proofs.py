@@ -27,8 +27,8 @@ from pipelines.extract.evm.commitments import (
     receipts_root,
 )
 from pipelines.extract.evm.logs import TRANSFER_TOPIC, Log, Topics, decode_transfers
-from pipelines.extract.evm.rpc import Call, RpcClient
 from pipelines.extract.family import PROVEN_BLOCKS
+from pipelines.extract.jsonrpc.client import Call, RpcClient
 from pipelines.rows import Segment
 
 RECEIPTS_CALL = "eth_getBlockReceipts"

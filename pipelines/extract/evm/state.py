@@ -19,8 +19,8 @@ from pipelines.extract.errors import (
 )
 from pipelines.extract.evm.faults import is_revert
 from pipelines.extract.evm.hexadecimal import WORD_CHARACTERS, Data, Hash, Quantity
-from pipelines.extract.evm.rpc import SMALL_ANSWER, Call, RpcClient
 from pipelines.extract.family import NATIVE
+from pipelines.extract.jsonrpc.client import SMALL_ANSWER, Call, RpcClient
 from pipelines.extract.prefetch import map_in_order
 
 CODE = "code"

@@ -14,9 +14,9 @@ import polars as pl
 from pipelines.extract.errors import ChainReorganised, MalformedAnswer
 from pipelines.extract.evm.blocks import HEADER_CALL, read_transaction_hashes
 from pipelines.extract.evm.hexadecimal import Address, Hash, Quantity
-from pipelines.extract.evm.rpc import LARGE_ANSWER, Call, RpcClient
 from pipelines.extract.family import Header
 from pipelines.extract.headers import check_links
+from pipelines.extract.jsonrpc.client import LARGE_ANSWER, Call, RpcClient
 from pipelines.extract.prefetch import map_in_order
 from pipelines.tables.sources import TABLES
 

@@ -9,11 +9,12 @@ from typing import Any
 
 from pipelines.extract.errors import ExtractError
 from pipelines.extract.evm.blocks import read_head, read_headers
+from pipelines.extract.evm.dialect import EVM
 from pipelines.extract.evm.logs import TransferFilter, fetch_transfers
 from pipelines.extract.evm.probe import probe
-from pipelines.extract.evm.rpc import RpcClient
 from pipelines.extract.evm.state import BlockPoint, Read, read_state
 from pipelines.extract.evm.traces import read_internal_transfers
+from pipelines.extract.jsonrpc.client import RpcClient
 from tests.chain.hostile_answers import BOMBS
 from tests.unit.extract.test_hostile_node import HostileNode
 
@@ -47,7 +48,7 @@ def meet(mode: str, size: int) -> dict[str, Any]:
         Path("/proc/self/clear_refs").write_text("5")
         before = _memory("VmHWM")
         for ask in _QUESTIONS.values():
-            client = RpcClient("testnet", [node.url], max_attempts=1)
+            client = RpcClient("testnet", [node.url], EVM, max_attempts=1)
             try:
                 ask(client)
             except ExtractError as error:

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from pipelines.extract.evm.rpc import RpcClient
+from pipelines.extract.evm.dialect import EVM
+from pipelines.extract.jsonrpc.client import RpcClient
 from tests.chain.late_answers import late_answers_time_out
 from tests.chain.scripted_node import ScriptedNode
 from tests.waiting import Naps
@@ -26,7 +27,7 @@ def make_client(naps: Naps) -> Iterator[MakeClient]:
     def make(*nodes: ScriptedNode | str, **options: object) -> RpcClient:
         urls = [node if isinstance(node, str) else node.url for node in nodes]
         settings: dict[str, object] = {"timeout": (60.0, 60.0), "sleep": naps.sleep, "clock": naps.clock, **options}
-        client = RpcClient("testnet", urls, **settings)  # type: ignore[arg-type]
+        client = RpcClient("testnet", urls, EVM, **settings)  # type: ignore[arg-type]
         clients.append(client)
         return client
 

@@ -18,7 +18,8 @@ from pipelines.extract.evm.blocks import (
     read_headers,
     read_wallet_transactions,
 )
-from pipelines.extract.evm.rpc import RpcClient
+from pipelines.extract.evm.dialect import EVM
+from pipelines.extract.jsonrpc.client import RpcClient
 from tests.chain.scripted_node import NodeError, ScriptedNode, block_hash
 from tests.unit.extract.conftest import MakeClient
 
@@ -129,7 +130,7 @@ def test_the_first_block_at_an_instant(head: int, low: int, seconds: int) -> Non
     low = min(low, head)
     instant = GENESIS + timedelta(seconds=seconds)
     with ScriptedNode(head=head) as node:
-        client = RpcClient("testnet", [node.url])
+        client = RpcClient("testnet", [node.url], EVM)
         found = find_first_block_at_or_after(client, instant, read_head(client), low)
         client.close()
     at_or_after = [number for number in range(low, head + 1) if 12 * number >= seconds]
@@ -348,7 +349,7 @@ def test_links_are_checked_across_requests(make_client: MakeClient) -> None:
 def test_headers_are_accepted_only_with_nondecreasing_times(steps: list[int]) -> None:
     """Chains with several blocks a second have equal times."""
     times = [1_600_000_000 + sum(steps[: at + 1]) for at in range(len(steps))]
-    with ScriptedNode(head=len(times) - 1) as node, closing(RpcClient("scripted", [node.url])) as client:
+    with ScriptedNode(head=len(times) - 1) as node, closing(RpcClient("scripted", [node.url], EVM)) as client:
         truly = node.handlers["eth_getBlockByNumber"]
         node.handlers["eth_getBlockByNumber"] = lambda params: (
             truly(params) | {"timestamp": hex(times[int(params[0], 16)])}

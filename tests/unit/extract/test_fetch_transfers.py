@@ -7,7 +7,7 @@ import pytest
 
 from pipelines.extract.errors import ChainReorganised, MalformedAnswer, NodeUnreachable, RangeRefused, RateLimited
 from pipelines.extract.evm.logs import TransferFilter, Transfers, fetch_transfers
-from pipelines.extract.evm.rpc import RpcClient
+from pipelines.extract.jsonrpc.client import RpcClient
 from tests.chain.http_server import Reply
 from tests.chain.late_answers import LATE
 from tests.chain.scripted_node import (

@@ -22,8 +22,9 @@ from pipelines.extract.errors import (
     RangeRefused,
 )
 from pipelines.extract.evm.blocks import read_head
+from pipelines.extract.evm.dialect import EVM
 from pipelines.extract.evm.logs import TransferFilter, fetch_transfers
-from pipelines.extract.evm.rpc import RpcClient
+from pipelines.extract.jsonrpc.client import RpcClient
 from pipelines.extract.transport import Reply as Answered
 from pipelines.extract.transport import Transport, TransportFault
 from tests.chain.hostile_answers import BOMBS, NEVER_ENDING, Answer, endless_hint
@@ -54,7 +55,7 @@ class HostileNode(ScriptedNode):
 def impatient(url: str, seconds: float = _SHORT_SECONDS, **options: Any) -> RpcClient:
     """A client with a deadline for each call and no other time limit."""
     patience = (PATIENCE_SECONDS, PATIENCE_SECONDS)
-    return RpcClient("testnet", [url], timeout=patience, max_attempts=1, max_seconds=seconds, **options)
+    return RpcClient("testnet", [url], EVM, timeout=patience, max_attempts=1, max_seconds=seconds, **options)
 
 
 @pytest.mark.parametrize("mode", NEVER_ENDING)

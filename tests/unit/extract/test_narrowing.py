@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.extract.errors import CallRefused, MalformedAnswer, StateUnavailable
+from pipelines.extract.evm.dialect import EVM
 from pipelines.extract.evm.narrowing import find_balance_changes, find_creation_block
-from pipelines.extract.evm.rpc import RpcClient
 from pipelines.extract.family import BalanceRange
+from pipelines.extract.jsonrpc.client import RpcClient
 from tests.chain.scripted_node import NodeError, ScriptedNode
 from tests.unit.extract.conftest import MakeClient
 
@@ -64,7 +65,7 @@ def test_changes_equal_those_of_a_scan_of_every_block(first: History, second: Hi
     histories = {WALLET: first, OTHER: second}
     intervals = [whole(wallet, history) for wallet, history in histories.items()]
     with with_balances(histories) as node:
-        client = RpcClient("testnet", [node.url])
+        client = RpcClient("testnet", [node.url], EVM)
         read = rows(find_balance_changes(client, intervals, most_reads))
         client.close()
         asked = [params for method, params in node.calls if method == "eth_getBalance"]

@@ -21,9 +21,10 @@ from pipelines.extract.errors import (
     StateUnavailable,
     WrongChain,
 )
-from pipelines.extract.evm.endpoint import other_urls
+from pipelines.extract.evm.dialect import EVM
 from pipelines.extract.evm.faults import is_revert
-from pipelines.extract.evm.rpc import Call, RpcClient
+from pipelines.extract.jsonrpc.client import Call, RpcClient
+from pipelines.extract.jsonrpc.endpoint import other_urls
 from pipelines.extract.pacing import Pacer
 from pipelines.rows import RpcUsage
 from tests.chain.http_server import Reply
@@ -327,7 +328,7 @@ def test_url_that_denies_access_is_skipped_at_once(make_client: MakeClient) -> N
 def test_chain_id_of_every_url_is_checked_before_use(make_client: MakeClient) -> None:
     with ScriptedNode(chain_id=5) as first, ScriptedNode(chain_id=6) as second:
         client = make_client(first, second, max_attempts=1)
-        client.expect_chain(5)
+        client.expect_chain("5")
         assert client.call("eth_blockNumber", [], str) == "0x64"
         first.faults.append(Reply(b"", status=500))
         with pytest.raises(WrongChain, match="serves chain 6, not 5"):
@@ -425,7 +426,7 @@ def test_too_large_response_refuses_a_range_or_splits_a_batch(make_client: MakeC
 
 def test_dripping_body_is_given_up_in_time() -> None:
     with ScriptedNode() as node:
-        client = RpcClient("testnet", [node.url], timeout=(60.0, 60.0), max_attempts=1, max_seconds=0.5)
+        client = RpcClient("testnet", [node.url], EVM, timeout=(60.0, 60.0), max_attempts=1, max_seconds=0.5)
         # A client without the limit would receive the response.
         node.faults.append(slow(50))
         with pytest.raises(NodeUnreachable, match="in time") as caught:
@@ -462,7 +463,7 @@ def test_number_of_concurrent_requests_is_limited(make_client: MakeClient) -> No
 
 def test_a_client_without_urls_is_refused() -> None:
     with pytest.raises(ValueError, match="no RPC URL"):
-        RpcClient("testnet", [])
+        RpcClient("testnet", [], EVM)
 
 
 def test_every_sent_call_is_counted_despite_failures(make_client: MakeClient) -> None:

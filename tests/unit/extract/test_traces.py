@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.extract.errors import ChainReorganised, ExtractError, MalformedAnswer, StateUnavailable
-from pipelines.extract.evm.rpc import RpcClient
+from pipelines.extract.evm.dialect import EVM
 from pipelines.extract.evm.traces import INTERNAL_TRANSFER_SCHEMA, TraceMethod, read_internal_transfers
+from pipelines.extract.jsonrpc.client import RpcClient
 from tests.chain.scripted_node import NodeError, ScriptedNode, block_hash
 from tests.unit.extract.conftest import MakeClient
 
@@ -165,7 +166,7 @@ def test_both_methods_return_the_transfers_of_the_calls(blocks: dict[int, list[T
     with traced(blocks, head=12) as node:
         # Some nodes use an order of their own.
         change(node, "trace_block", lambda answer, _: answer[::-1])
-        client = RpcClient("testnet", [node.url])
+        client = RpcClient("testnet", [node.url], EVM)
         for method in METHODS:
             assert [tuple(row.values()) for row in read(client, method, wallets, 12)] == expected
         client.close()

@@ -8,10 +8,11 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, TypeVar, overload
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar, overload
 
 import msgspec
 
+from control.errors import shortened
 from pipelines.extract.budget import Budget
 from pipelines.extract.errors import (
     BudgetSpent,
@@ -24,9 +25,8 @@ from pipelines.extract.errors import (
     StateUnavailable,
     WrongChain,
 )
-from pipelines.extract.evm.endpoint import Endpoint
-from pipelines.extract.evm.faults import Fault, FaultKind, classify
-from pipelines.extract.evm.hexadecimal import Quantity
+from pipelines.extract.jsonrpc.endpoint import Endpoint
+from pipelines.extract.jsonrpc.faults import Fault, FaultKind
 from pipelines.extract.metering import Meter
 from pipelines.extract.transport import AnswerTooLarge, Reply, TransportFault
 
@@ -94,6 +94,38 @@ class _EndpointRefused(CallRefused):
     """This URL refuses every call, at least from us; the next URL may accept them."""
 
 
+class Classify(Protocol):
+    """Classifier of a provider's errors."""
+
+    def __call__(self, method: str, status: int, code: int | None, message: str, data: bytes = b"") -> Fault:
+        """Return the meaning of an error.
+
+        Args:
+            method: method that was called.
+            status: HTTP status.
+            code, message, data: of the JSON-RPC error, data as received; code None where the body held none.
+        """
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """What differs between families that speak JSON-RPC.
+
+    Attributes:
+        chain_call: its result identifies the chain.
+        chain_of: the identity of a network's definition, from that result.
+        classify: the meaning of an error.
+        blocks_of: the block range of a call, first and last included, where its parameters name one.
+        ranged: methods whose too large answers call for a narrower block range.
+    """
+
+    chain_call: Call
+    chain_of: Callable[[str], str]
+    classify: Classify
+    blocks_of: Callable[[Call], tuple[int, int] | None]
+    ranged: frozenset[str] = frozenset()
+
+
 class _BatchRefused(Exception):
     """The provider did not answer this batch call by call; `is_size`: only because this batch was too large."""
 
@@ -133,6 +165,7 @@ class RpcClient:
     Args:
         network: name for errors.
         urls: tried in this order; keys in them are never shown.
+        dialect: how the family's nodes name their chain, and word their errors.
         timeout: seconds to connect, and to wait for the next bytes.
         max_attempts: per URL.
         max_in_flight: concurrent requests.
@@ -146,6 +179,7 @@ class RpcClient:
         self,
         network: str,
         urls: Sequence[str],
+        dialect: Dialect,
         *,
         timeout: tuple[float, float] = (5.0, 30.0),
         max_attempts: int = 6,
@@ -159,6 +193,7 @@ class RpcClient:
         if not urls:
             raise ValueError(f"{network}: no RPC URL")
         self.network = network
+        self._dialect = dialect
         self.max_in_flight = max_in_flight
         self.meter = Meter()
         self.budget = budget
@@ -174,19 +209,19 @@ class RpcClient:
         self._places = threading.BoundedSemaphore(max_in_flight)
         self._ids = itertools.count(1)
         self._batch_calls = _BATCH_CALLS
-        self._chain_id: int | None = None
+        self._chain: str | None = None
 
     @property
     def provider(self) -> str:
         """Host of the URL in use, with its port where the URL names one; without user, path and query."""
         return self._endpoints[self._active].label
 
-    def expect_chain(self, chain_id: int) -> None:
+    def expect_chain(self, chain: str) -> None:
         """Require every URL to serve this chain; check each before its next use.
 
         Calls raise WrongChain where a URL serves another chain.
         """
-        self._chain_id = chain_id
+        self._chain = chain
         for endpoint in self._endpoints:
             endpoint.is_chain_checked = False
 
@@ -417,14 +452,14 @@ class RpcClient:
         )
 
     def _check_chain(self, endpoint: Endpoint, deadline: float, asked: _Asked) -> None:
-        if self._chain_id is None or endpoint.is_chain_checked:
+        if self._chain is None or endpoint.is_chain_checked:
             return
-        call: Call = ("eth_chainId", [])
-        answered = self._ask_once(endpoint, deadline, call, self._asked([call]), Quantity, SMALL_ANSWER)
-        chain_id = int(answered, 16)
-        if chain_id != self._chain_id:
-            detail = f"{endpoint.name} serves chain {chain_id}, not {self._chain_id} as configured"
-            raise WrongChain(self.network, "eth_chainId", detail=detail)
+        call = self._dialect.chain_call
+        answered = self._ask_once(endpoint, deadline, call, self._asked([call]), str, SMALL_ANSWER)
+        chain = self._dialect.chain_of(answered)
+        if chain != self._chain:
+            detail = f"{endpoint.name} serves chain {shortened(ascii(chain)[1:-1])}, not {self._chain} as configured"
+            raise WrongChain(self.network, call[0], detail=detail)
         endpoint.is_chain_checked = True
 
     def _ask_once(
@@ -436,7 +471,7 @@ class RpcClient:
             reply = self._post(endpoint, body, deadline, max_bytes, asked)
         except AnswerTooLarge:
             detail = f"{endpoint.name}: the answer is larger than {max_bytes} bytes"
-            kind = RangeRefused if asked.method == "eth_getLogs" else MalformedAnswer
+            kind = RangeRefused if asked.method in self._dialect.ranged else MalformedAnswer
             raise kind(*asked.names(), detail) from None
         try:
             answer = _decode(_SINGLE, reply.body)
@@ -511,15 +546,15 @@ class RpcClient:
     def _http_error(self, endpoint: Endpoint, reply: Reply, asked: _Asked) -> ExtractError:
         text = bytes(reply.body[:_LONGEST_MESSAGE]).decode("utf-8", "replace").strip()
         message = f"HTTP {reply.status}" + (f" {text}" if text and not text.startswith("<") else "")
-        return self._of_fault(endpoint, classify(asked.method, reply.status, None, message), reply, asked)
+        return self._of_fault(endpoint, self._dialect.classify(asked.method, reply.status, None, message), reply, asked)
 
     def _error(self, endpoint: Endpoint, error: msgspec.Raw, reply: Reply, asked: _Asked) -> ExtractError:
         if _beginning(error).startswith(b"{"):
             read = _decode(_ERROR, error)
             data = _beginning(read.data)
-            fault = classify(asked.method, reply.status, read.number(), read.text(), data)
+            fault = self._dialect.classify(asked.method, reply.status, read.number(), read.text(), data)
         else:
-            fault = classify(asked.method, reply.status, None, _text(error))
+            fault = self._dialect.classify(asked.method, reply.status, None, _text(error))
         return self._of_fault(endpoint, fault, reply, asked)
 
     def _of_fault(self, endpoint: Endpoint, fault: Fault, reply: Reply, asked: _Asked) -> ExtractError:
@@ -551,7 +586,7 @@ class RpcClient:
                 return kind(*names, detail, code=fault.code, message=words)
 
     def _asked(self, calls: Sequence[Call]) -> _Asked:
-        ranges = [blocks for call in calls if (blocks := _blocks_of(call)) is not None]
+        ranges = [blocks for call in calls if (blocks := self._dialect.blocks_of(call)) is not None]
         first = min((first for first, _ in ranges), default=None)
         last = max((last for _, last in ranges), default=None)
         return _Asked(self.network, calls[0][0], first, last)
@@ -582,21 +617,6 @@ def _text(raw: msgspec.Raw) -> str:
 def _request(number: int, call: Call) -> dict[str, Any]:
     method, params = call
     return {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
-
-
-def _blocks_of(call: Call) -> tuple[int, int] | None:
-    """Return the block range of a call, where its parameters name one by number."""
-    method, params = call
-    match method, *params:
-        case "eth_getLogs", {"fromBlock": str(first), "toBlock": str(last)}:
-            return int(first, 16), int(last, 16)
-        case (("eth_getBlockByNumber" | "trace_block"), str(number), *_) if number.startswith("0x"):
-            return int(number, 16), int(number, 16)
-        case "debug_traceBlockByNumber", str(number), *_:
-            return int(number, 16), int(number, 16)
-        case (("eth_call" | "eth_getBalance" | "eth_getCode"), _, str(number)) if number.startswith("0x"):
-            return int(number, 16), int(number, 16)
-    return None
 
 
 def _decode(decoder: msgspec.json.Decoder[T], encoded: bytearray | msgspec.Raw) -> T:
