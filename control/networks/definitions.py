@@ -13,7 +13,7 @@ from typing import Annotated
 import msgspec
 
 from control.networks.addresses import InvalidAddress
-from control.networks.families import FAMILIES, AnyTable, codec_for, family_of_table
+from control.networks.families import FAMILIES, AnyTable, codec_for, family_of_table, parse_address
 from control.networks.tables import FamilyDefinition, FeedTable, NetworkTable, TokenTable
 from control.networks.tables import NativeMode as NativeMode
 from control.networks.tables import Verification as Verification
@@ -79,6 +79,14 @@ class Network:
         """The number by which clients know the chain."""
         return self.own.chain_id
 
+    def parse_address(self, text: str) -> str:
+        """Return the stored form of an address on this network.
+
+        Raises:
+            InvalidAddress: the text is no address of this network; says why and the fix.
+        """
+        return parse_address(self.family, self.own, text)
+
     @property
     def common_symbols(self) -> dict[str, str]:
         """Symbols of the common tokens by stored address, with that of the native asset."""
@@ -125,12 +133,14 @@ def load_networks(path: Path, environ: Mapping[str, str] | None = None) -> dict[
 
 def _network(entry: NetworkTable, variables: Mapping[str, str]) -> Network:
     rpc_urls, unset = _rpc_urls(entry.rpc, variables)
-    family = family_of_table(entry)
+    family, own = family_of_table(entry), entry.own()
+    if (entry.token or entry.feed) and not codec_for(family).has_tokens:
+        raise ValueError(f"field {'token' if entry.token else 'feed'!r}: networks of this family have none; remove it")
     return Network(
         name=entry.name,
         display_name=entry.display_name,
         family=family,
-        own=entry.own(),
+        own=own,
         is_testnet=entry.is_testnet,
         rpc_urls=rpc_urls,
         is_enabled=bool(rpc_urls),
@@ -140,8 +150,8 @@ def _network(entry: NetworkTable, variables: Mapping[str, str]) -> Network:
         native=NativeMode(entry.native.collect),
         finality_depth=entry.finality_depth,
         poll_seconds=entry.poll_seconds,
-        tokens=_tokens(entry.token, family),
-        feeds=_feeds(entry.feed, family),
+        tokens=_tokens(entry.token, family, own),
+        feeds=_feeds(entry.feed, family, own),
         block_milliseconds=entry.block_milliseconds,
         max_requests_per_day=entry.max_requests_per_day,
         explorer=_explorer(entry.explorer),
@@ -181,22 +191,22 @@ def _disabled_reason(unset: list[str]) -> str:
     return f"no node address: set {' or '.join(unset)}"
 
 
-def _tokens(entries: list[TokenTable], family: str) -> tuple[CommonToken, ...]:
+def _tokens(entries: list[TokenTable], family: str, own: FamilyDefinition) -> tuple[CommonToken, ...]:
     tokens: list[CommonToken] = []
     for entry in entries:
         place = f"token {entry.symbol!r}: field 'address'"
-        token = CommonToken(entry.symbol, _address(family, entry.address, place), entry.decimals)
+        token = CommonToken(entry.symbol, _address(family, own, entry.address, place), entry.decimals)
         if any(token.address == other.address for other in tokens):
             raise ValueError(f"{place}: is listed twice; keep one")
         tokens.append(token)
     return tuple(tokens)
 
 
-def _feeds(entries: list[FeedTable], family: str) -> tuple[PriceFeed, ...]:
+def _feeds(entries: list[FeedTable], family: str, own: FamilyDefinition) -> tuple[PriceFeed, ...]:
     feeds: list[PriceFeed] = []
     for number, entry in enumerate(entries, start=1):
         place = f"feed number {number}: field"
-        feed = PriceFeed(_address(family, entry.address, f"{place} 'address'"), entry.base, entry.quote)
+        feed = PriceFeed(_address(family, own, entry.address, f"{place} 'address'"), entry.base, entry.quote)
         if any(feed.address == other.address for other in feeds):
             raise ValueError(f"{place} 'address': is listed twice; keep one")
         if any((feed.base, feed.quote) == (other.base, other.quote) for other in feeds):
@@ -205,8 +215,8 @@ def _feeds(entries: list[FeedTable], family: str) -> tuple[PriceFeed, ...]:
     return tuple(feeds)
 
 
-def _address(family: str, text: str, place: str) -> str:
+def _address(family: str, own: FamilyDefinition, text: str, place: str) -> str:
     try:
-        return codec_for(family).parse(text)
+        return parse_address(family, own, text)
     except InvalidAddress as error:
         raise ValueError(f"{place}: is invalid: {error}") from error

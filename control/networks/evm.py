@@ -37,6 +37,7 @@ class EvmAddressCodec:
     address_format = "0x and 40 hexadecimal digits; mixed case must carry the EIP-55 checksum"
     nobody: str | None = "0x" + 40 * "0"
     burns = frozenset({"0x" + 40 * "0", "0x" + 36 * "0" + "dead"})
+    has_tokens = True
 
     def parse(self, text: str) -> str:
         """Return the lower-case 0x form; one case throughout is accepted, mixed case only with the right checksum.
@@ -71,6 +72,10 @@ class EvmDefinition:
     @property
     def identity(self) -> str:
         return str(self.chain_id)
+
+    def address(self, stored: str) -> str:
+        """Return the address unchanged: all networks of the family have the same addresses."""
+        return stored
 
 
 class EvmTable(NetworkTable, frozen=True, kw_only=True, tag="evm"):

@@ -6,8 +6,8 @@ does not go here.
 
 from typing import Protocol, TypeAlias
 
-from control.networks import evm
-from control.networks.tables import NetworkTable
+from control.networks import evm, utxo
+from control.networks.tables import FamilyDefinition, NetworkTable
 
 
 class AddressCodec(Protocol):
@@ -25,6 +25,9 @@ class AddressCodec(Protocol):
     burns: frozenset[str]
     """Stored addresses that nobody can send from, as the users of these networks know them."""
 
+    has_tokens: bool
+    """False: the family's networks have no asset but the native one."""
+
     def parse(self, text: str) -> str:
         """Return the stored canonical form of an address.
 
@@ -36,14 +39,14 @@ class AddressCodec(Protocol):
         """Return the form in which answers show a stored address."""
 
 
-_CODECS: dict[str, AddressCodec] = {"evm": evm.EvmAddressCodec()}
+_CODECS: dict[str, AddressCodec] = {"evm": evm.EvmAddressCodec(), "utxo": utxo.UtxoAddressCodec()}
 
 FAMILIES = tuple(_CODECS)
 
 ADDRESS_PATTERN = "|".join(codec.pattern for codec in _CODECS.values())
 """Pattern (JSON Schema, without its ends) of the addresses of all families."""
 NOBODIES = tuple(codec.nobody for codec in _CODECS.values() if codec.nobody is not None)
-AnyTable: TypeAlias = evm.EvmTable
+AnyTable: TypeAlias = evm.EvmTable | utxo.UtxoTable
 """A network's definition in the file: one of the families' tables, by its tag."""
 
 
@@ -54,6 +57,20 @@ def codec_for(family: str) -> AddressCodec:
         KeyError: no such family; definitions are checked against `FAMILIES` when they are loaded.
     """
     return _CODECS[family]
+
+
+def parse_address(family: str, own: FamilyDefinition, text: str) -> str:
+    """Return the stored form of an address on a network.
+
+    Args:
+        family: the network's family.
+        own: its fields of the network's definition.
+        text: the address in any form that the network accepts.
+
+    Raises:
+        InvalidAddress: the text is no address of this network; says why and the fix.
+    """
+    return own.address(codec_for(family).parse(text))
 
 
 def family_of_table(table: NetworkTable) -> str:

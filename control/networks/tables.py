@@ -32,6 +32,13 @@ class FamilyDefinition(Protocol):
     def chain_id(self) -> int | None:
         """The number by which clients know the chain; None where the family has none."""
 
+    def address(self, stored: str) -> str:
+        """Return the network's canonical form of an address that the family's codec returned.
+
+        Raises:
+            InvalidAddress: the address belongs to another network, or the network does not support it; says why.
+        """
+
 
 class TokenTable(Table, frozen=True):
     """A common token."""

@@ -15,6 +15,7 @@ from control.networks.definitions import (
     load_networks,
 )
 from control.networks.evm import MULTICALL3_ADDRESS, EvmDefinition
+from control.networks.utxo import UtxoDefinition
 from control.settings import load_settings
 
 SHIPPED = load_settings({}).networks_file
@@ -119,7 +120,9 @@ def test_all_fields_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('family = "evm"', 'family = "utxo"', "field 'family': is 'utxo'; write one of evm"),
+        ('family = "evm"', 'family = "other"', "field 'family': is 'other'; write one of evm, utxo"),
+        ('family = "evm"', "", "field 'family': is missing; add it"),
+        ('family = "evm"', 'family = "utxo"', "field 'chain_id': is unknown"),
         ("chain_id = 5", 'chain_id = "5"', "field 'chain_id': Expected `int`, got `str`"),
         ("chain_id = 5", "chain_id = 0", "field 'chain_id': is 0; Expected `int` >= 1"),
         ("chain_id = 5", "chain_id = true", "field 'chain_id': Expected `int`, got `bool`"),
@@ -163,6 +166,69 @@ def test_a_malformed_definition_names_file_network_and_field(tmp_path: Path, old
     with pytest.raises(NetworksError, match=message) as caught:
         load(tmp_path, EXAMPLE.replace(old, new, 1))
     assert str(caught.value).startswith(f"{tmp_path / 'networks.toml'}: network 'example': ")
+
+
+OUTPUTS = """
+[[network]]
+name = "outputs"
+display_name = "Outputs"
+family = "utxo"
+genesis_hash = "12a765e31ffd4059bada1e25190f6e98c99d9714d334efa41a195a7e7e04bfe2"
+pubkey_hash_prefix = 48
+script_hash_prefixes = [50, 5]
+segwit_prefix = "ltc"
+mweb_prefix = "ltcmweb"
+rpc = ["http://127.0.0.1:9332"]
+native = { symbol = "LTC", decimals = 8 }
+finality_depth = 24
+poll_seconds = 30
+"""
+
+
+def test_fields_of_a_network_of_outputs_are_read(tmp_path: Path) -> None:
+    network = load(tmp_path, OUTPUTS)["outputs"]
+    genesis_hash = "12a765e31ffd4059bada1e25190f6e98c99d9714d334efa41a195a7e7e04bfe2"
+    assert network.own == UtxoDefinition(genesis_hash, 48, (50, 5), "ltc", "ltcmweb")
+    assert (network.own.identity, network.chain_id) == (genesis_hash, None)
+    assert network.parse_address("3GBygsGPvTdfKMbq4AKZZRu1sPMWPEsBfd") == "MNQ7zkgMsaV67rsjA3JuP59RC5wxRXpwgE"
+    plain = load(tmp_path, OUTPUTS.replace('mweb_prefix = "ltcmweb"', ""))["outputs"]
+    assert plain.own == UtxoDefinition(genesis_hash, 48, (50, 5), "ltc", None)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"12a7', '"12A7', "field 'genesis_hash': is not a block hash; write 64 lower-case hexadecimal digits"),
+        ('"12a7', '"0x12a7', "field 'genesis_hash': is not a block hash"),
+        ("pubkey_hash_prefix = 48", "pubkey_hash_prefix = 256", "field 'pubkey_hash_prefix': is 256; Expected"),
+        ("[50, 5]", "[50, -1]", "field 'script_hash_prefixes': is -1; Expected `int` >= 0"),
+        ("[50, 5]", "[]", "field 'script_hash_prefixes': is empty; write the canonical prefix first"),
+        ("[50, 5]", "[50, 50]", "field 'script_hash_prefixes': repeats a prefix"),
+        ("[50, 5]", "[50, 48]", "field 'script_hash_prefixes': repeats a prefix"),
+        ("[50, 5]", "5", "field 'script_hash_prefixes': Expected `array`, got `int`"),
+        ('"ltc"', '"LTC"', "field 'segwit_prefix': is not a prefix"),
+        ('"ltc"', '"ltc1_"', "field 'segwit_prefix': is not a prefix"),
+        ('"ltcmweb"', '""', "field 'mweb_prefix': is not a prefix"),
+        ('"ltcmweb"', '"ltc"', "field 'mweb_prefix': is the same as 'segwit_prefix'"),
+        ('segwit_prefix = "ltc"\n', "", "field 'segwit_prefix': is missing; add it"),
+        ("finality_depth", "multicall_address", "field 'multicall_address': is unknown"),
+        (
+            "poll_seconds = 30",
+            'poll_seconds = 30\n[[network.token]]\nsymbol = "X"\naddress = "3"\ndecimals = 8',
+            "field 'token': networks of this family have none; remove it",
+        ),
+        (
+            "poll_seconds = 30",
+            'poll_seconds = 30\n[[network.feed]]\nbase = "X"\nquote = "USD"\naddress = "3"',
+            "field 'feed': networks of this family have none; remove it",
+        ),
+    ],
+)
+def test_a_malformed_network_of_outputs_names_the_field(tmp_path: Path, old: str, new: str, message: str) -> None:
+    assert old in OUTPUTS
+    with pytest.raises(NetworksError, match=message) as caught:
+        load(tmp_path, OUTPUTS.replace(old, new, 1))
+    assert str(caught.value).startswith(f"{tmp_path / 'networks.toml'}: network 'outputs': ")
 
 
 @pytest.mark.parametrize(
