@@ -6,6 +6,7 @@ from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import duckdb
+import polars as pl
 
 from pipelines.chain.headers import hashes_of, missing_headers
 from pipelines.chain.rows import HashMismatchError, store_segment
@@ -14,6 +15,8 @@ from pipelines.chain.times import store_headers
 from pipelines.extract.errors import ExtractError
 from pipelines.extract.family import Node, Part
 from pipelines.ranges import BlockRange
+from pipelines.raw.database import family_sql
+from pipelines.raw.frames import registered
 from pipelines.raw.usage import record_usage
 from pipelines.rows import Segment, UsageRecord, WorkClass
 
@@ -74,6 +77,12 @@ class Collector:
         """Name of the network."""
         return self.node.network.name
 
+    def find(self, query: str, wanted: pl.DataFrame, **parameters: int | str) -> pl.DataFrame:
+        """Run a query of the node's family on its stored rows; see `pipelines.extract.family.StoredRows`."""
+        with registered(self.connection, wanted=wanted):
+            text = family_sql(self.node.network.family, query)
+            return self.connection.execute(text, {"network": self.network, **parameters}).pl()
+
     def collect(self, segment: Segment) -> Generator[BlockRange]:
         """Collect a segment from its first block on; yield each part after storing it with its coverage.
 
@@ -82,7 +91,7 @@ class Collector:
             HashMismatchError: the chain changed while it was read.
         """
         began = time.monotonic()
-        for part in self.node.collect(segment, self.final_number):
+        for part in self.node.collect(segment, self.final_number, self):
             self.store(segment, part, self.node.provider, began)
             covered = part.covered
             for table, rows in part.rows.items():
@@ -105,7 +114,7 @@ class Collector:
             HashMismatchError: the chain changed while it was read.
         """
         for error in part.unread:
-            self.note(error, f"internal transfers are booked by balance: {error}")
+            self.note(error, f"movements are booked by balance: {error}")
         numbers = {number for rows in part.rows.values() for number in rows["block_number"].unique()}
         self.store_headers([*numbers, part.covered.last])
         written = segment._replace(covered=part.covered)

@@ -4,8 +4,9 @@ from control.networks.definitions import Network
 from pipelines.extract.budget import Budget
 from pipelines.extract.evm.family import EvmFamily
 from pipelines.extract.family import Family, Node
+from pipelines.extract.utxo.family import UtxoFamily
 
-FAMILIES: dict[str, Family] = {"evm": EvmFamily()}
+FAMILIES: dict[str, Family] = {"evm": EvmFamily(), "utxo": UtxoFamily()}
 
 
 def family_of(network: Network) -> Family:

@@ -47,6 +47,10 @@ TRACES = "traces"
 PROVABLE = "provable"
 """Capability of a node: its headers recompute to their hashes, so calling `Node.proven` is worthwhile."""
 
+SLOW_BALANCES = "slow_balances"
+"""Capability of a node: it reads balances of any number of wallets at once, but only at its head, and takes minutes.
+Cycles read them once a day."""
+
 PROVEN_BLOCKS = 100
 """Blocks that one call of `Node.proven` takes at most."""
 
@@ -91,6 +95,19 @@ class Part:
     covered: BlockRange
     rows: Mapping[str, pl.DataFrame]
     unread: Sequence[ExtractError] = field(default=())
+
+
+class StoredRows(Protocol):
+    """Rows that earlier cycles and parts stored, for families that need them to read the next ones."""
+
+    def find(self, query: str, wanted: pl.DataFrame, **parameters: int | str) -> pl.DataFrame:
+        """Return the result of a query in the family's folder.
+
+        Args:
+            query: name of its file, without `.sql`. It may use `$network`.
+            wanted: the frame that it reads as `wanted`.
+            parameters: its other parameters, by name.
+        """
 
 
 class Node(Protocol):
@@ -141,11 +158,12 @@ class Node(Protocol):
     def block_at(self, instant: datetime, head: Header) -> int | None:
         """Return the number of the first block at or after an aware instant; None if the head is before it."""
 
-    def collect(self, segment: Segment, final_number: int) -> Iterator[Part]:
+    def collect(self, segment: Segment, final_number: int, stored: StoredRows | None = None) -> Iterator[Part]:
         """Read the rows of the segment's addresses, in parts of a bounded size and in block order.
 
         Args:
             final_number: newest final block; for a later one, an empty answer is not enough to prove that it is empty.
+            stored: rows of earlier cycles, and of the parts yielded before; None: none is stored.
 
         Yields:
             Parts that are together exactly the segment's range, including blocks without rows. Parts before a failure

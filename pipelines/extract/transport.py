@@ -195,6 +195,7 @@ class Transport:
         body: bytes | None,
         deadline: float,
         max_bytes: int,
+        patience: float | None = None,
     ) -> Reply:
         """Send a request and read the answer.
 
@@ -202,6 +203,7 @@ class Transport:
             deadline: the answer is complete by then or given up; it covers connecting, TLS, sending, headers, body and
                 trailers. Only the look-up of the host's name has the system resolver's time-out instead.
             max_bytes: of the answer, decompressed.
+            patience: seconds to wait for the next bytes; replaces the one given at construction.
 
         Raises:
             TransportFault: no connection, a time-out, or an answer cut off.
@@ -210,7 +212,7 @@ class Transport:
         with _Call(deadline, self._clock) as call:
             in_force = _CALL.set(call)
             try:
-                return self._exchange(call, method, url, headers, body, max_bytes)
+                return self._exchange(call, method, url, headers, body, max_bytes, patience or self._timeout[1])
             except TransportFault:
                 raise
             except urllib3.exceptions.ConnectTimeoutError:
@@ -228,9 +230,16 @@ class Transport:
                 _CALL.reset(in_force)
 
     def _exchange(
-        self, call: _Call, method: str, url: str, headers: Mapping[str, str], body: bytes | None, max_bytes: int
+        self,
+        call: _Call,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        max_bytes: int,
+        read: float,
     ) -> Reply:
-        connect, read = self._timeout
+        connect = self._timeout[0]
         response = self._pool.request(
             method,
             url,

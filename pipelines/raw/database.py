@@ -28,6 +28,11 @@ def sql(name: str) -> str:
     return _FILES[name].read_text()
 
 
+def family_sql(family: str, name: str) -> str:
+    """Return the text of a query in a family's folder."""
+    return (_ROOMS / "extract" / family / f"{name}.sql").read_text()
+
+
 def movement_views() -> str:
     """Return the views of movements over the raw tables of every family."""
     families = "\nunion all\n".join(path.read_text() for path in _FAMILY_MOVEMENTS)

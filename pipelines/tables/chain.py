@@ -51,6 +51,25 @@ _MOVEMENT = (
     optional("nobody_address", VARCHAR, "Address to show in place of a missing party; null if there is none."),
     optional("amount_raw", BIGNUM, "Amount in base units; null where it is unknown."),
     optional("is_failed", BOOLEAN, "True if the movement failed and moved nothing; null where that is unknown."),
+    optional(
+        "fee_raw",
+        BIGNUM,
+        "Fee in base units that the sender pays on top of the amount; null where the fee is a movement of its own.",
+    ),
+    optional(
+        "fee_status",
+        VARCHAR,
+        "Paid by the party; Shared by several senders, and so part of the amount; NotPaid by the party; NotRead. Null "
+        "where the fee is a movement of its own.",
+    ),
+    optional(
+        "counterparties",
+        TEXTS,
+        "Addresses of the other side, of which there may be several; null where they are unknown, or where "
+        "from_address and to_address name both sides.",
+    ),
+    optional("counterparty_count", INTEGER, "Number of the other side's parties; null as in counterparties."),
+    optional("detail", VARCHAR, "The family's own description of the transaction, as JSON; null if there is none."),
     BATCH_ID,
 )
 _SIDE = (

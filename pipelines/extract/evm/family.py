@@ -26,7 +26,17 @@ from pipelines.extract.evm.metadata import read_contracts
 from pipelines.extract.evm.narrowing import find_balance_changes, find_creation_block
 from pipelines.extract.evm.probe import NodeFacts, probe
 from pipelines.extract.evm.proofs import RECEIPTS_CALL, prove_transfers
-from pipelines.extract.family import METADATA, PAST_BALANCES, PROVABLE, TRACES, BalanceRange, Header, Node, Part
+from pipelines.extract.family import (
+    METADATA,
+    PAST_BALANCES,
+    PROVABLE,
+    TRACES,
+    BalanceRange,
+    Header,
+    Node,
+    Part,
+    StoredRows,
+)
 from pipelines.extract.jsonrpc.client import RpcClient
 from pipelines.extract.jsonrpc.endpoint import other_urls
 from pipelines.extract.metering import Meter
@@ -96,7 +106,7 @@ class EvmNode:
     def block_at(self, instant: datetime, head: Header) -> int | None:
         return find_first_block_at_or_after(self.client, instant, head)
 
-    def collect(self, segment: Segment, final_number: int) -> Iterator[Part]:
+    def collect(self, segment: Segment, final_number: int, stored: StoredRows | None = None) -> Iterator[Part]:
         if segment.kind == "native":
             return collect_native(self.client, segment, self._facts.trace_method)
         return collect_transfers(self.client, segment, final_number, self._own.max_log_range)

@@ -18,6 +18,11 @@ select
     '0x0000000000000000000000000000000000000000' as nobody_address,
     amount_raw,
     false as is_failed,
+    null::bignum as fee_raw,
+    null::varchar as fee_status,
+    null::varchar[] as counterparties,
+    null::integer as counterparty_count,
+    null::varchar as detail,
     batch_id
 from raw.token_transfers
 
@@ -39,6 +44,11 @@ select
     null as nobody_address,
     case kind when 'Transfer' then value_raw else fee_raw end as amount_raw,
     kind = 'Transfer' and not is_success as is_failed,
+    null::bignum as fee_raw,
+    null::varchar as fee_status,
+    null::varchar[] as counterparties,
+    null::integer as counterparty_count,
+    null::varchar as detail,
     batch_id
 from raw.transactions
 cross join (values ('Transfer'), ('Fee')) as kinds (kind)
@@ -60,5 +70,10 @@ select
     null as nobody_address,
     amount_raw,
     false as is_failed,
+    null::bignum as fee_raw,
+    null::varchar as fee_status,
+    null::varchar[] as counterparties,
+    null::integer as counterparty_count,
+    null::varchar as detail,
     batch_id
 from raw.internal_transfers

@@ -239,6 +239,7 @@ class RpcClient:
         *,
         max_response_bytes: int | None = None,
         retry_timeouts: bool = True,
+        patience: float | None = None,
     ) -> T: ...
 
     @overload
@@ -250,6 +251,7 @@ class RpcClient:
         *,
         max_response_bytes: int | None = None,
         retry_timeouts: bool = True,
+        patience: float | None = None,
     ) -> Any: ...
 
     def call(
@@ -260,6 +262,7 @@ class RpcClient:
         *,
         max_response_bytes: int | None = None,
         retry_timeouts: bool = True,
+        patience: float | None = None,
     ) -> Any:
         """Call one method.
 
@@ -267,6 +270,8 @@ class RpcClient:
             type_: type to which msgspec decodes the result.
             max_response_bytes: replaces the client's limit.
             retry_timeouts: False where the caller prefers to narrow the request.
+            patience: seconds without a byte of the answer, and of the whole call with its retries; replaces the
+                client's limits. The budget holds anyway.
 
         Raises:
             ExtractError: any of its kinds but ChainReorganised.
@@ -275,9 +280,9 @@ class RpcClient:
         limit = self._max_response_bytes if max_response_bytes is None else max_response_bytes
 
         def attempt(endpoint: Endpoint, deadline: float) -> Any:
-            return self._ask_once(endpoint, deadline, (method, params), asked, type_, limit)
+            return self._ask_once(endpoint, deadline, (method, params), asked, type_, limit, patience)
 
-        return self._exchange(asked, attempt, retry_timeouts)
+        return self._exchange(asked, attempt, retry_timeouts, patience)
 
     @overload
     def batch(
@@ -396,10 +401,12 @@ class RpcClient:
                     raise result
         return ordered
 
-    def _exchange(self, asked: _Asked, attempt: Attempt[T], retry_timeouts: bool = True) -> T:
+    def _exchange(
+        self, asked: _Asked, attempt: Attempt[T], retry_timeouts: bool = True, patience: float | None = None
+    ) -> T:
         self._check_budget(asked)
         try:
-            return self._ask_endpoints(asked, attempt, retry_timeouts)
+            return self._ask_endpoints(asked, attempt, retry_timeouts, patience or self._max_seconds)
         except (NodeUnreachable, RateLimited) as error:
             self._check_budget(asked, error.words)
             raise
@@ -411,8 +418,8 @@ class RpcClient:
             spent.words = words
             raise spent
 
-    def _ask_endpoints(self, asked: _Asked, attempt: Attempt[T], retry_timeouts: bool) -> T:
-        deadline = self.clock() + self._max_seconds
+    def _ask_endpoints(self, asked: _Asked, attempt: Attempt[T], retry_timeouts: bool, max_seconds: float) -> T:
+        deadline = self.clock() + max_seconds
         if self.budget is not None:
             deadline = min(deadline, self.budget.deadline)
         count = len(self._endpoints)
@@ -463,12 +470,19 @@ class RpcClient:
         endpoint.is_chain_checked = True
 
     def _ask_once(
-        self, endpoint: Endpoint, deadline: float, call: Call, asked: _Asked, type_: Any, max_bytes: int
+        self,
+        endpoint: Endpoint,
+        deadline: float,
+        call: Call,
+        asked: _Asked,
+        type_: Any,
+        max_bytes: int,
+        patience: float | None = None,
     ) -> Any:
         number = next(self._ids)
         body = msgspec.json.encode(_request(number, call))
         try:
-            reply = self._post(endpoint, body, deadline, max_bytes, asked)
+            reply = self._post(endpoint, body, deadline, max_bytes, asked, patience=patience)
         except AnswerTooLarge:
             detail = f"{endpoint.name}: the answer is larger than {max_bytes} bytes"
             kind = RangeRefused if asked.method in self._dialect.ranged else MalformedAnswer
@@ -482,12 +496,19 @@ class RpcClient:
         return self._read_answer(endpoint, answer, reply, asked, type_)
 
     def _post(
-        self, endpoint: Endpoint, body: bytes, deadline: float, max_bytes: int, asked: _Asked, calls: int = 1
+        self,
+        endpoint: Endpoint,
+        body: bytes,
+        deadline: float,
+        max_bytes: int,
+        asked: _Asked,
+        calls: int = 1,
+        patience: float | None = None,
     ) -> Reply:
         with self._places:
             self.meter.sent(calls)
             try:
-                reply = endpoint.post(body, deadline, max_bytes)
+                reply = endpoint.post(body, deadline, max_bytes, patience)
             except TransportFault as fault:
                 detail = f"{endpoint.name}: {fault.reason}"
                 raise NodeUnreachable(*asked.names(), detail, timed_out=fault.timed_out) from None

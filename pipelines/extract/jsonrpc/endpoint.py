@@ -60,18 +60,19 @@ class Endpoint:
             text = text.replace(secret, "***")
         return "".join(character if character.isprintable() else " " for character in text)
 
-    def post(self, body: bytes, deadline: float, max_bytes: int) -> Reply:
+    def post(self, body: bytes, deadline: float, max_bytes: int, patience: float | None = None) -> Reply:
         """Send a JSON body and read the answer.
 
         Args:
             deadline: on the clock given at construction; the answer is complete by then or given up.
             max_bytes: of the answer, decompressed.
+            patience: seconds to wait for the next bytes; replaces the one given at construction.
 
         Raises:
             TransportFault: no connection, a time-out, or an answer cut off.
             AnswerTooLarge: more than max_bytes.
         """
-        return self._transport.send("POST", self._url, self._headers, body, deadline, max_bytes)
+        return self._transport.send("POST", self._url, self._headers, body, deadline, max_bytes, patience)
 
     def close(self) -> None:
         """Close the kept connections."""

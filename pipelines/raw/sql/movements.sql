@@ -12,7 +12,7 @@ select * from (
         case direction when 'Out' then from_address else to_address end as holder_address,
         coalesce(case direction when 'Out' then to_address else from_address end, nobody_address) as counterparty_address,
         case direction
-            when 'Out' then 0::bignum - coalesce(amount_raw, 0::bignum)
+            when 'Out' then 0::bignum - coalesce(amount_raw, 0::bignum) - coalesce(fee_raw, 0::bignum)
             else coalesce(amount_raw, 0::bignum)
         end as movement_raw
     from raw.movements

@@ -1,0 +1,1 @@
+"""Networks whose transactions spend outputs: Bitcoin, Litecoin and others with the same blocks."""

@@ -1,0 +1,429 @@
+"""Transactions of watched addresses in a range of blocks, part by part.
+
+An input names the output that it spends, not its address. Inputs of watched addresses are recognised by stored outputs
+of earlier blocks, and by those of the same part. Where coverage of an address begins, a scan finds its older outputs
+that are unspent. Those that were spent between the beginning and the scan are read from the node, as the outputs of
+all inputs of these blocks; a node that cannot give them leaves their movements unread.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+import polars as pl
+
+from control.networks.definitions import Network
+from pipelines.extract.errors import ChainReorganised, ExtractError, MalformedAnswer, StateUnavailable
+from pipelines.extract.family import Part, StoredRows
+from pipelines.extract.jsonrpc.client import RpcClient
+from pipelines.extract.utxo.blocks import BLOCK_CALL, Numbered, read_blocks
+from pipelines.extract.utxo.definition import own_definition
+from pipelines.extract.utxo.headers import read_hashes
+from pipelines.extract.utxo.prevouts import Prevout, Source, index_of, outpoint, read_prevouts
+from pipelines.extract.utxo.scans import SCAN_CALL, Scan, scan
+from pipelines.extract.utxo.serialization import OUTPOINT_BYTES, RawTransaction, shown
+from pipelines.ranges import FIRST_BLOCK, BlockRange
+from pipelines.rows import Segment
+from pipelines.tables.utxo import UTXO_OPENINGS, UTXO_OUTPUTS, UTXO_TRANSACTIONS
+
+# One part holds at most about this many inputs and outputs, some 20 MB: six full blocks of a main network.
+ENTRIES_PER_PART = 50_000
+# ... and this many blocks, so that a failure at the end of a long range with few rows does not waste all of it.
+BLOCKS_PER_PART = 1_000
+# ... and about this much time, so that blocks of a slow node are stored before its budget of the cycle is used up.
+_SECONDS_PER_PART = 15.0
+# Inputs and outputs that the detail of a transaction shows, and addresses of its other side.
+MOST_SHOWN = 100
+COINBASE_MATURITY = 100
+"""Blocks after which the outputs of a coinbase can be spent."""
+
+# OP_RETURN.
+_UNSPENDABLE = b"\x6a"
+_OUTPUT_KEYS = np.dtype([("key", "<i8"), ("rest", "V28")])
+_NO_ROWS = pl.DataFrame(
+    schema={"address": pl.String, "transaction_hash": pl.String, "output_index": pl.Int32, "amount_raw": pl.String}
+)
+
+
+class _Known(NamedTuple):
+    """An output whose amount and owner are known; a script without an address has None in its place."""
+
+    amount: int
+    address: str | None
+    script: bytes = b""
+
+
+class _Placed(NamedTuple):
+    """A transaction at its place in the chain."""
+
+    numbered: Numbered
+    position: int
+    transaction: RawTransaction
+
+    def key(self) -> tuple[int, str, int, str]:
+        """Return the first columns of its rows."""
+        number, block = self.numbered
+        return number, block.header.hash, self.position, shown(self.transaction.id)
+
+
+class _ShownInput(msgspec.Struct, rename="camel"):
+    output: str
+    address: str | None
+    amount_raw: str | None
+
+
+class _ShownOutput(msgspec.Struct, rename="camel"):
+    address: str | None
+    amount_raw: str
+
+
+class _Detail(msgspec.Struct, rename="camel"):
+    """The `detail` of a row; lists are cut at `MOST_SHOWN`, the counts are not."""
+
+    header_time: int
+    input_count: int
+    output_count: int
+    inputs: list[_ShownInput]
+    outputs: list[_ShownOutput]
+    spendable_from_block: int | None
+
+
+@dataclass
+class _Lot:
+    """Blocks that become one part."""
+
+    blocks: list[Numbered] = field(default_factory=list)
+    entries: int = 0
+
+
+class OutputCollector:
+    """Collects one segment.
+
+    Args:
+        client: of the node.
+        network: its definition.
+        segment: of the kind `native`.
+        source: where the node gives the outputs of inputs; None: nowhere.
+        stored: reads rows of earlier parts and cycles; None: there are none.
+    """
+
+    def __init__(
+        self, client: RpcClient, network: Network, segment: Segment, source: Source | None, stored: StoredRows | None
+    ) -> None:
+        self._client = client
+        self._network = network
+        self._own = own_definition(network)
+        self._has_extension = self._own.mweb_prefix is not None
+        self._segment = segment
+        self._source = source
+        self._stored = stored
+        self._scripts = {self._own.script(address): address for address in segment.addresses}
+        self._watched = frozenset(segment.addresses)
+        # Up to this block, older outputs of some address may be spent without being known.
+        self._incomplete_to = 0
+        self._scan: Scan | None = None
+
+    def parts(self) -> Iterator[Part]:
+        """Read the segment; see `pipelines.extract.family.Node.collect`."""
+        openings = self._open()
+        for lot in self._lots():
+            rows, unread = self._read(lot)
+            rows[UTXO_OPENINGS.name] = openings
+            openings = pl.DataFrame(schema=UTXO_OPENINGS.row_schema)
+            yield Part(BlockRange(lot.blocks[0].number, lot.blocks[-1].number), rows, unread)
+
+    def _open(self) -> pl.DataFrame:
+        """Scan the addresses whose outputs before the segment are not known; return their rows of the openings."""
+        first = self._segment.covered.first
+        if first <= FIRST_BLOCK:
+            return pl.DataFrame(schema=UTXO_OPENINGS.row_schema)
+        known: dict[str, int] = {}
+        if self._stored is not None:
+            wanted = pl.DataFrame({"address": sorted(self._watched)})
+            rows = self._stored.find("known_since", wanted, before=first - 1)
+            known = dict(rows.select("address", "known_since").iter_rows())
+        unknown = sorted(self._watched - known.keys())
+        if unknown:
+            self._scan = scan(
+                self._client, {one: self._own.script(one) for one in unknown}, self._network.native_decimals
+            )
+            known |= dict.fromkeys(unknown, self._scan.block_number)
+        self._incomplete_to = max(known.values())
+        return self._openings(unknown)
+
+    def _openings(self, addresses: Sequence[str]) -> pl.DataFrame:
+        rows: list[tuple[object, ...]] = []
+        if self._scan is not None:
+            first = self._segment.covered.first
+            (first_hash,) = read_hashes(self._client, [first])
+            sums = dict.fromkeys(addresses, 0)
+            place = (first, first_hash)
+            for one in self._scan.unspent:
+                sums[one.address] += one.amount
+                if one.created < first:
+                    key = _key_of(outpoint(one.transaction, one.position))
+                    found = (self._scan.block_number, one.transaction, one.position, key, str(one.amount))
+                    rows.append((*place, one.address, *found))
+            hash_ = self._scan.block_hash
+            key = _key_of(bytes.fromhex(hash_)[::-1])
+            rows += [
+                (*place, address, self._scan.block_number, hash_, -1, key, str(amount))
+                for address, amount in sums.items()
+            ]
+        return pl.DataFrame(rows, schema=UTXO_OPENINGS.row_schema, orient="row")
+
+    def _lots(self) -> Iterator[_Lot]:
+        lot, began = _Lot(), self._client.clock()
+        try:
+            for numbered in read_blocks(self._client, self._segment.covered, has_extension=self._has_extension):
+                self._check_scan(numbered)
+                lot.blocks.append(numbered)
+                lot.entries += sum(len(one.inputs) + len(one.outputs) for one in numbered.block.transactions)
+                is_late = self._client.clock() - began >= _SECONDS_PER_PART
+                if lot.entries >= ENTRIES_PER_PART or len(lot.blocks) >= BLOCKS_PER_PART or is_late:
+                    yield lot
+                    lot, began = _Lot(), self._client.clock()
+        except ExtractError:
+            if lot.blocks:
+                yield lot
+            raise
+        if lot.blocks:
+            yield lot
+
+    def _check_scan(self, numbered: Numbered) -> None:
+        """Check that the scanned block is the collected one.
+
+        Raises:
+            ChainReorganised: it left the chain.
+        """
+        number, block = numbered
+        if self._scan is not None and self._scan.block_number == number and self._scan.block_hash != block.header.hash:
+            detail = f"block {number} left the chain after its outputs were scanned"
+            raise ChainReorganised(self._network.name, SCAN_CALL, number, number, detail, block_number=number)
+
+    def _read(self, lot: _Lot) -> tuple[dict[str, pl.DataFrame], list[ExtractError]]:
+        made = {one.id: one for _, block in lot.blocks for one in block.transactions}
+        known = self._stored_outputs(lot)
+        unread: list[ExtractError] = []
+        incomplete = [numbered for numbered in lot.blocks if numbered.number <= self._incomplete_to]
+        if incomplete and self._source is None:
+            unread.append(self._unread(incomplete))
+        elif incomplete:
+            self._resolve([(one, one.block.transactions) for one in incomplete], made, known)
+        involved = [
+            _Placed(numbered, position, transaction)
+            for numbered in lot.blocks
+            for position, transaction in enumerate(numbered.block.transactions)
+            if self._is_involved(transaction, made, known)
+        ]
+        if self._source is not None:
+            self._resolve([(one.numbered, [one.transaction]) for one in involved], made, known)
+        transactions: list[tuple[object, ...]] = []
+        outputs: list[tuple[object, ...]] = []
+        for placed in involved:
+            transactions += self._transaction_rows(placed, made, known)
+            outputs += self._output_rows(placed)
+        return {
+            UTXO_TRANSACTIONS.name: pl.DataFrame(transactions, schema=UTXO_TRANSACTIONS.row_schema, orient="row"),
+            UTXO_OUTPUTS.name: pl.DataFrame(outputs, schema=UTXO_OUTPUTS.row_schema, orient="row"),
+        }, unread
+
+    def _unread(self, incomplete: Sequence[Numbered]) -> StateUnavailable:
+        first, last = incomplete[0].number, incomplete[-1].number
+        detail = (
+            "outputs from before the collected range may be spent in these blocks, and the node gives no outputs of "
+            "inputs: enable its index of transactions, or request history from the chain's first block"
+        )
+        return StateUnavailable(self._network.name, BLOCK_CALL, first, last, detail)
+
+    def _stored_outputs(self, lot: _Lot) -> dict[bytes, _Known]:
+        """Return the stored outputs that inputs of the lot spend, by reference."""
+        references = [
+            one
+            for _, block in lot.blocks
+            for transaction in block.transactions
+            if not transaction.is_coinbase
+            for one in transaction.inputs
+        ]
+        if not references or self._stored is None:
+            return {}
+        keys = np.frombuffer(b"".join(references), dtype=_OUTPUT_KEYS)["key"]
+        rows = self._stored.find("outputs", pl.DataFrame({"output_key": keys}))
+        return {
+            outpoint(transaction, index): _Known(int(amount), address)
+            for address, transaction, index, amount in rows.select(_NO_ROWS.columns).iter_rows()
+        }
+
+    def _resolve(
+        self,
+        wanted: Sequence[tuple[Numbered, Sequence[RawTransaction]]],
+        made: Mapping[bytes, RawTransaction],
+        known: dict[bytes, _Known],
+    ) -> None:
+        """Read the unknown outputs of the transactions' inputs from the node."""
+        assert self._source is not None
+        missing = [
+            (
+                numbered,
+                [
+                    one
+                    for transaction in transactions
+                    if not transaction.is_coinbase
+                    for one in transaction.inputs
+                    if one not in known and one[:32] not in made
+                ],
+            )
+            for numbered, transactions in wanted
+        ]
+        missing = [(numbered, references) for numbered, references in missing if references]
+        found = read_prevouts(
+            self._client,
+            self._source,
+            missing,
+            self._network.native_decimals,
+            has_extension=self._has_extension,
+        )
+        known |= {one: self._known(prevout) for one, prevout in found.items()}
+
+    def _known(self, output: Prevout | tuple[int, bytes]) -> _Known:
+        amount, script = output
+        return _Known(amount, self._own.address_of(script), script)
+
+    def _spent(
+        self, reference: bytes, made: Mapping[bytes, RawTransaction], known: Mapping[bytes, _Known]
+    ) -> _Known | None:
+        """Return the output that an input spends; None where it is not known."""
+        if reference in known:
+            return known[reference]
+        maker = made.get(reference[:32])
+        if maker is None or index_of(reference) >= len(maker.outputs):
+            return None
+        return self._known(maker.outputs[index_of(reference)])
+
+    def _is_involved(
+        self, transaction: RawTransaction, made: Mapping[bytes, RawTransaction], known: Mapping[bytes, _Known]
+    ) -> bool:
+        if any(script in self._scripts for _, script in transaction.outputs):
+            return True
+        for reference in transaction.inputs:
+            if reference in known or reference[:32] in made:
+                output = self._spent(reference, made, known)
+                if output is not None and output.address in self._watched:
+                    return True
+        return False
+
+    def _output_rows(self, placed: _Placed) -> Iterator[tuple[object, ...]]:
+        key = _key_of(placed.transaction.id)
+        for index, (amount, script) in enumerate(placed.transaction.outputs):
+            address = self._scripts.get(script)
+            if address is not None:
+                yield (*placed.key(), index, key, address, str(amount))
+
+    def _transaction_rows(
+        self, placed: _Placed, made: Mapping[bytes, RawTransaction], known: Mapping[bytes, _Known]
+    ) -> Iterator[tuple[object, ...]]:
+        """Yield a row for each watched address of the transaction."""
+        numbered, _, transaction = placed
+        is_coinbase = transaction.is_coinbase
+        inputs = [] if is_coinbase else [self._spent(one, made, known) for one in transaction.inputs]
+        outputs = [self._known(one) for one in transaction.outputs]
+        fee = self._fee(numbered, transaction, inputs, outputs)
+        senders, recipients = _sums(inputs), _sums(outputs)
+        payers, payees = _parties(inputs), _parties(outputs)
+        detail = msgspec.json.encode(_detail(numbered, transaction, inputs, outputs)).decode()
+        all_known = fee is not None
+        is_one_sender = all_known and len({one.address for one in inputs if one is not None}) == 1
+        for address in sorted(self._watched & (senders.keys() | recipients.keys())):
+            spent, received = senders.get(address, 0), recipients.get(address, 0)
+            is_sender = address in senders
+            if is_coinbase or (all_known and not is_sender):
+                fee_status = "NotPaid"
+            elif not all_known:
+                fee_status = "NotRead"
+            else:
+                fee_status = "Paid" if is_one_sender else "Shared"
+            others = (payees if is_sender else payers) - {address}
+            yield (
+                *placed.key(),
+                address,
+                is_coinbase,
+                str(spent),
+                str(received),
+                str(fee) if fee_status == "Paid" else None,
+                fee_status,
+                sorted(one for one in others if isinstance(one, str))[:MOST_SHOWN] if all_known or is_sender else None,
+                len(others) if all_known or is_sender else None,
+                detail,
+            )
+
+    def _fee(
+        self,
+        numbered: Numbered,
+        transaction: RawTransaction,
+        inputs: Sequence[_Known | None],
+        outputs: Sequence[_Known],
+    ) -> int | None:
+        """Return the fee in base units, 0 for a coinbase; None where an input is unknown.
+
+        Raises:
+            MalformedAnswer: the outputs are worth more than the inputs.
+        """
+        if transaction.is_coinbase:
+            return 0
+        fee = -sum(one.amount for one in outputs)
+        for one in inputs:
+            if one is None:
+                return None
+            fee += one.amount
+        if fee < 0:
+            detail = f"transaction {shown(transaction.id)} pays out more than its inputs: a spent output is false"
+            raise MalformedAnswer(self._network.name, BLOCK_CALL, numbered.number, numbered.number, detail)
+        return fee
+
+
+def _key_of(one: bytes) -> int:
+    """Return the key of a transaction's id, in the order of its bytes, or of a reference to an output."""
+    return int.from_bytes(one[:8], "little", signed=True)
+
+
+def _sums(entries: Sequence[_Known | None]) -> dict[str, int]:
+    """Return the sum of each address, in base units."""
+    sums: dict[str, int] = {}
+    for one in entries:
+        if one is not None and one.address is not None:
+            sums[one.address] = sums.get(one.address, 0) + one.amount
+    return sums
+
+
+def _parties(entries: Sequence[_Known | None]) -> set[str | bytes]:
+    """Return the owners of outputs: addresses, and scripts without an address, but for those that nobody can spend."""
+    return {
+        one.script if one.address is None else one.address
+        for one in entries
+        if one is not None and not one.script.startswith(_UNSPENDABLE)
+    }
+
+
+def _detail(
+    numbered: Numbered, transaction: RawTransaction, inputs: Sequence[_Known | None], outputs: Sequence[_Known]
+) -> _Detail:
+    return _Detail(
+        header_time=numbered.block.header.time,
+        input_count=len(inputs),
+        output_count=len(outputs),
+        inputs=[
+            _ShownInput(
+                f"{shown(reference[:32])}:{index_of(reference)}",
+                None if one is None else one.address,
+                None if one is None else str(one.amount),
+            )
+            for reference, one in zip(transaction.inputs[:MOST_SHOWN], inputs[:MOST_SHOWN], strict=False)
+        ],
+        outputs=[_ShownOutput(one.address, str(one.amount)) for one in outputs[:MOST_SHOWN]],
+        spendable_from_block=numbered.number + COINBASE_MATURITY if transaction.is_coinbase else None,
+    )
+
+
+assert _OUTPUT_KEYS.itemsize == OUTPOINT_BYTES

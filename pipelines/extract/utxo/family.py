@@ -1,0 +1,184 @@
+"""Networks of outputs behind the pipeline's protocol of families: delegates each method to its module."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import NoReturn
+
+import polars as pl
+
+from control.networks.definitions import Network
+from control.pricing.definitions import PriceSource
+from pipelines.extract.budget import Budget
+from pipelines.extract.errors import NotProvable
+from pipelines.extract.family import (
+    BALANCES,
+    METADATA,
+    NATIVE,
+    SLOW_BALANCES,
+    SUPPLIES,
+    BalanceRange,
+    Header,
+    Node,
+    Part,
+    StoredRows,
+)
+from pipelines.extract.jsonrpc.client import RpcClient
+from pipelines.extract.jsonrpc.endpoint import other_urls
+from pipelines.extract.metering import Meter
+from pipelines.extract.prices.protocol import PriceClient
+from pipelines.extract.utxo.blocks import BLOCK_CALL
+from pipelines.extract.utxo.collecting import OutputCollector
+from pipelines.extract.utxo.definition import own_definition
+from pipelines.extract.utxo.dialect import UTXO
+from pipelines.extract.utxo.headers import (
+    HEADER_CALL,
+    find_first_block_at_or_after,
+    read_head,
+    read_headers,
+)
+from pipelines.extract.utxo.prevouts import Source
+from pipelines.extract.utxo.probe import NodeFacts, probe
+from pipelines.extract.utxo.scans import read_balances
+from pipelines.ranges import FIRST_BLOCK
+from pipelines.rows import Segment
+from pipelines.tables.utxo import TABLES
+
+INPUT_ADDRESSES = "input_addresses"
+"""Capability: the node gives the outputs that inputs spend, and so their addresses."""
+
+
+class UtxoNode:
+    """A node of outputs; see `pipelines.extract.family.Node`.
+
+    Args:
+        network: its definition.
+        client: closed with the node.
+    """
+
+    header_call = HEADER_CALL
+    # Bitcoin's genesis block.
+    oldest_genesis = datetime(2009, 1, 3, 18, 15, 5, tzinfo=UTC)
+
+    def __init__(self, network: Network, client: RpcClient) -> None:
+        self.network = network
+        self.client = client
+        self._own = own_definition(network)
+        self._probed: NodeFacts | None = None
+
+    @property
+    def provider(self) -> str:
+        return self.client.provider
+
+    @property
+    def meter(self) -> Meter:
+        return self.client.meter
+
+    @property
+    def _facts(self) -> NodeFacts:
+        assert self._probed is not None, "probe a node before other calls"
+        return self._probed
+
+    def other(self) -> Node:
+        urls = other_urls(self.network.rpc_urls, self.provider)
+        client = RpcClient(self.network.name, urls or self.network.rpc_urls, UTXO, budget=self.client.budget)
+        client.expect_chain(self._own.identity)
+        return UtxoNode(self.network, client)
+
+    def probe(self) -> frozenset[str]:
+        self._probed = probe(self.client, self._own.identity)
+        named = {SLOW_BALANCES: True, INPUT_ADDRESSES: self._probed.source is not None}
+        return frozenset(name for name, is_there in named.items() if is_there)
+
+    def head(self) -> Header:
+        return read_head(self.client)
+
+    def final_number(self, head: Header) -> int:
+        return max(head.number - self.network.finality_depth, -1)
+
+    def headers(self, numbers: Sequence[int]) -> pl.DataFrame:
+        return read_headers(self.client, numbers)
+
+    def block_at(self, instant: datetime, head: Header) -> int | None:
+        return find_first_block_at_or_after(self.client, instant, head)
+
+    def collect(self, segment: Segment, final_number: int, stored: StoredRows | None = None) -> Iterator[Part]:
+        if segment.kind != "native":
+            # There are no tokens.
+            return iter([Part(segment.covered, {})])
+        source = probe(self.client, self._own.identity).source if self._probed is None else self._probed.source
+        return OutputCollector(self.client, self.network, segment, source, stored).parts()
+
+    def proven(self, segment: Segment, hashes: Mapping[int, str]) -> Mapping[str, pl.DataFrame]:
+        detail = "every block is proven when it is collected"
+        raise NotProvable(self.network.name, BLOCK_CALL, *segment.covered, detail, reason="kind")
+
+    def keeps_state(self, block_number: int, head: Header) -> bool:
+        # Before the first block, nobody has anything: the genesis block's coinbase cannot be spent.
+        return block_number in (FIRST_BLOCK - 1, head.number)
+
+    def balances(self, pairs: Sequence[tuple[str, str]], block_number: int, block_hash: str) -> pl.DataFrame:
+        if block_number < FIRST_BLOCK:
+            rows = [(NATIVE, holder, block_number, block_hash, "0") for _, holder in pairs]
+            return pl.DataFrame(rows, schema=BALANCES, orient="row")
+        scripts = {holder: self._own.script(holder) for token, holder in pairs if token == NATIVE}
+        if not scripts:
+            read = pl.DataFrame(schema=BALANCES)
+        else:
+            read = read_balances(self.client, scripts, block_number, block_hash, self.network.native_decimals)
+        asked = pl.DataFrame(pairs, schema={"token_address": pl.String, "holder_address": pl.String}, orient="row")
+        joined = asked.join(read, on=["token_address", "holder_address"], how="left", maintain_order="left")
+        return joined.select(BALANCES.names())
+
+    def supplies(self, tokens: Sequence[str], block_number: int, block_hash: str) -> pl.DataFrame:
+        assert not tokens, "the family has no tokens"
+        return pl.DataFrame(schema=SUPPLIES)
+
+    def balance_changes(self, ranges: Sequence[BalanceRange], most_reads: int) -> NoReturn:
+        raise AssertionError("the node has no past balances")
+
+    def creation(self, token: str, head_number: int) -> None:
+        return None
+
+    def likely_holders(self, token: str, created: int | None, block_number: int) -> list[str]:
+        return []
+
+    def senders(self, transactions: Sequence[str]) -> list[str | None]:
+        return [None] * len(transactions)
+
+    def metadata(self, tokens: Sequence[str], block_number: int) -> pl.DataFrame:
+        assert not tokens, "the family has no tokens"
+        return pl.DataFrame(schema=METADATA)
+
+    def cost_of_full(self, blocks: int) -> str:
+        source = self._facts.source
+        inputs = {
+            Source.BLOCK: ", with the spent outputs of blocks before the first scan",
+            Source.INDEX: ", and each spent output of blocks before the first scan from the node's index",
+            None: ", without spent outputs from before the range: the node does not give them",
+        }[source]
+        return f"full reads {blocks} whole blocks{inputs}"
+
+    def close(self) -> None:
+        self.client.close()
+
+
+class UtxoFamily:
+    """All networks of outputs; see `pipelines.extract.family.Family`."""
+
+    tables = TABLES
+
+    def open(
+        self,
+        network: Network,
+        *,
+        timeout: tuple[float, float] = (5.0, 30.0),
+        max_attempts: int = 6,
+        budget: Budget | None = None,
+    ) -> UtxoNode:
+        client = RpcClient(
+            network.name, network.rpc_urls, UTXO, timeout=timeout, max_attempts=max_attempts, budget=budget
+        )
+        return UtxoNode(network, client)
+
+    def price_feeds(self, source: PriceSource, network: Network) -> PriceClient:
+        raise AssertionError(f"{network.name} has no contracts, and so no price feeds")

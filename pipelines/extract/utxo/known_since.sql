@@ -1,0 +1,23 @@
+-- The block after which all unspent outputs of an address are known, where coverage reaches the given block: 0 where it
+-- begins with the chain, else that of the earliest scan in it. Addresses without such coverage have no row.
+with covered as (
+    select wanted.address, ranges.from_block
+    from raw.coverage as ranges
+    inner join wanted on ranges.address = wanted.address
+    where
+        ranges.network = $network
+        and ranges.subject_kind = 'native'
+        and $before between ranges.from_block and ranges.to_block
+)
+
+select
+    covered.address,
+    case when covered.from_block <= 1 then 0 else min(openings.scanned_block) end as known_since
+from covered
+left join raw.utxo_openings as openings
+    on openings.network = $network
+    and covered.address = openings.address
+    and openings.output_index = -1
+    and openings.block_number between covered.from_block and $before
+group by covered.address, covered.from_block
+having covered.from_block <= 1 or min(openings.scanned_block) is not null

@@ -1,0 +1,158 @@
+"""Outputs that inputs spend, read from the node where they are not stored.
+
+A node gives them with a block (verbosity 3), or by an index of all transactions. An answer of the index is proven by
+the transaction's id. What comes with a block is the node's word: no hash of the block contains it.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection
+from decimal import Decimal
+from enum import StrEnum
+from typing import NamedTuple
+
+import msgspec
+
+from pipelines.extract.errors import MalformedAnswer, StateUnavailable
+from pipelines.extract.jsonrpc.client import LARGE_ANSWER, Call, RpcClient
+from pipelines.extract.utxo.blocks import BLOCK_CALL, Numbered
+from pipelines.extract.utxo.headers import Hash
+from pipelines.extract.utxo.scans import base_units
+from pipelines.extract.utxo.serialization import RawTransaction, read_transaction, shown
+
+TRANSACTION_CALL = "getrawtransaction"
+_WITH_PREVOUTS = 3
+_TRANSACTIONS_PER_REQUEST = 1_000
+
+
+class Source(StrEnum):
+    """Where a node gives the outputs that inputs spend."""
+
+    BLOCK = "block"
+    INDEX = "index"
+
+
+class Prevout(NamedTuple):
+    """An output that an input spends: base units and script."""
+
+    amount: int
+    script: bytes
+
+
+class _Script(msgspec.Struct):
+    hex: str
+
+
+class _Prevout(msgspec.Struct):
+    value: Decimal
+    script: _Script = msgspec.field(name="scriptPubKey")
+
+
+class _Input(msgspec.Struct):
+    txid: Hash | None = None
+    vout: int = -1
+    prevout: _Prevout | None = None
+
+
+class _Transaction(msgspec.Struct):
+    vin: list[_Input]
+
+
+class _Block(msgspec.Struct):
+    tx: list[_Transaction]
+
+
+def outpoint(transaction: str, index: int) -> bytes:
+    """Return the reference to an output, from the id that nodes show."""
+    return bytes.fromhex(transaction)[::-1] + index.to_bytes(4, "little")
+
+
+def index_of(one: bytes) -> int:
+    """Return the output's position in its transaction."""
+    return int.from_bytes(one[32:], "little")
+
+
+def read_prevouts(
+    client: RpcClient,
+    source: Source,
+    wanted: Collection[tuple[Numbered, Collection[bytes]]],
+    decimals: int,
+    *,
+    has_extension: bool,
+) -> dict[bytes, Prevout]:
+    """Read outputs by their references.
+
+    Args:
+        wanted: blocks, each with the references in its inputs.
+        decimals: of the native asset.
+        has_extension: as for `read_block`.
+
+    Raises:
+        StateUnavailable: the node lacks a transaction of its index.
+        MalformedAnswer: the answer has another transaction, or not all of the outputs.
+    """
+    if source is Source.BLOCK:
+        found: dict[bytes, Prevout] = {}
+        for numbered, references in wanted:
+            found |= _of_block(client, numbered, references, decimals)
+        return found
+    return _of_index(client, {one for _, references in wanted for one in references}, has_extension=has_extension)
+
+
+def _of_block(
+    client: RpcClient, numbered: Numbered, references: Collection[bytes], decimals: int
+) -> dict[bytes, Prevout]:
+    number, block = numbered
+    params = [block.header.hash, _WITH_PREVOUTS]
+    answer = client.call(BLOCK_CALL, params, _Block, max_response_bytes=LARGE_ANSWER)
+    given: dict[bytes, Prevout] = {}
+    for transaction in answer.tx:
+        for one in transaction.vin:
+            if one.txid is not None and one.prevout is not None and 0 <= one.vout < 2**32:
+                amount = base_units(one.prevout.value, decimals)
+                if amount is not None:
+                    given[outpoint(one.txid, one.vout)] = Prevout(amount, _bytes(one.prevout.script.hex))
+    missing = [one for one in references if one not in given]
+    if missing:
+        detail = f"{len(missing)} of {len(references)} spent outputs are missing or no amounts"
+        raise MalformedAnswer(client.network, BLOCK_CALL, number, number, detail)
+    return {one: given[one] for one in references}
+
+
+def _bytes(text: str) -> bytes:
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        # A script that is no text of bytes belongs to no address.
+        return b""
+
+
+def _of_index(client: RpcClient, references: Collection[bytes], *, has_extension: bool) -> dict[bytes, Prevout]:
+    by_transaction: dict[bytes, list[bytes]] = defaultdict(list)
+    for one in references:
+        by_transaction[one[:32]].append(one)
+    found: dict[bytes, Prevout] = {}
+    ids = sorted(by_transaction)
+    for at in range(0, len(ids), _TRANSACTIONS_PER_REQUEST):
+        piece = ids[at : at + _TRANSACTIONS_PER_REQUEST]
+        calls: list[Call] = [(TRANSACTION_CALL, [shown(id_), False]) for id_ in piece]
+        for id_, answer in zip(piece, client.batch(calls, str, allow_errors=True), strict=True):
+            if not isinstance(answer, str):
+                detail = f"the node's index lacks transaction {shown(id_)}"
+                raise StateUnavailable(client.network, TRANSACTION_CALL, detail=detail) from answer
+            outputs = _checked(client, id_, answer, has_extension=has_extension).outputs
+            for one in by_transaction[id_]:
+                if index_of(one) >= len(outputs):
+                    detail = f"transaction {shown(id_)} has no output {index_of(one)}"
+                    raise MalformedAnswer(client.network, TRANSACTION_CALL, detail=detail)
+                found[one] = Prevout(*outputs[index_of(one)])
+    return found
+
+
+def _checked(client: RpcClient, id_: bytes, answer: str, *, has_extension: bool) -> RawTransaction:
+    try:
+        transaction = read_transaction(bytes.fromhex(answer), has_extension=has_extension)
+    except ValueError as error:
+        raise MalformedAnswer(client.network, TRANSACTION_CALL, detail=f"{shown(id_)}: {error}") from None
+    if transaction.id != id_:
+        raise MalformedAnswer(client.network, TRANSACTION_CALL, detail=f"another transaction than {shown(id_)}")
+    return transaction
