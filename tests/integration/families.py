@@ -11,15 +11,19 @@ from typing import NamedTuple, Protocol
 
 from control.networks.definitions import Network, load_networks
 from pipelines.extract.evm.definition import own_definition
+from pipelines.extract.utxo.definition import own_definition as own_utxo_definition
 from pipelines.rows import Kind
 from tests.chain.conftest import GENESIS_TIME
 from tests.chain.node import AnvilNode
+from tests.chain.utxo_node import UtxoNode
+from tests.chain.utxo_world import UtxoWorld
 from tests.chain.world import World
-from tests.integration.harness import LocalNetwork
+from tests.integration.harness import LocalNetwork, LocalUtxoNetwork
+from tests.oracles.utxo_chain import ChainOracle
 
 
 class Block(NamedTuple):
-    """A block's data from the node; `time` in Unix seconds."""
+    """A block's data from the node; `time` in Unix seconds, by the family's clock."""
 
     hash: str
     parent_hash: str
@@ -45,14 +49,14 @@ class Chain(Protocol):
     def block(self, number: int) -> Block:
         """A block, from the node itself."""
 
-    def keys(self, kind: Kind) -> dict[str, set[tuple[int, ...]]]:
-        """For each raw table, the keys of the rows of the kind's address in blocks `opening` to the head."""
+    def keys(self, kind: Kind) -> dict[str, set[tuple[object, ...]]]:
+        """For each raw table of the kind, the keys of its address's rows in blocks `opening` to the head."""
 
     def balance(self, token: str, holder: str, number: int) -> int:
         """A balance at the end of a block, from the node itself."""
 
     def supply(self, token: str, number: int) -> int:
-        """A supply at the end of a block, from the node itself."""
+        """A supply at the end of a block, from the node itself. Like the rest, only of families with tokens."""
 
     def creation(self, token: str) -> int:
         """The block in which a token was created."""
@@ -108,18 +112,18 @@ class EvmChain:
         answer = self._node.rpc("eth_getBlockByNumber", [hex(number), False])
         return Block(answer["hash"], answer["parentHash"], int(answer["timestamp"], 16))
 
-    def keys(self, kind: Kind) -> dict[str, set[tuple[int, ...]]]:
+    def keys(self, kind: Kind) -> dict[str, set[tuple[object, ...]]]:
         address = self.addresses[kind]
         numbers = range(self.opening, self.head() + 1)
         if kind == "native":
-            transactions = {
+            transactions: set[tuple[object, ...]] = {
                 (number, int(item["transactionIndex"], 16))
                 for number in numbers
                 for item in self._node.rpc("eth_getBlockByNumber", [hex(number), True])["transactions"]
                 if address in (item["from"], item["to"])
             }
             return {"transactions": transactions, "internal_transfers": set()}
-        logs = {
+        logs: set[tuple[object, ...]] = {
             (int(log["blockNumber"], 16), int(log["logIndex"], 16))
             for log in self._world.transfer_logs(numbers[0], numbers[-1])
             if address == log["address"] or any(address[2:] in topic for topic in log["topics"])
@@ -162,4 +166,86 @@ def _evm(folder: Path) -> Iterator[Chain]:
         yield EvmChain(node, folder)
 
 
-CHAINS: dict[str, Callable[[Path], AbstractContextManager[Chain]]] = {"evm": _evm}
+class UtxoChain:
+    """Payments on a local node of outputs."""
+
+    def __init__(self, node: UtxoNode, folder: Path) -> None:
+        defined = LocalUtxoNetwork("local", node.url)
+        path = folder / "networks.toml"
+        path.write_text(defined.as_toml())
+        self.network = load_networks(path, {defined.variable: node.url})["local"]
+        self._node = node
+        self._world = UtxoWorld(node)
+        self._world.mature(40)
+        self._wallets = [self._world.address(kind) for kind in ("p2wpkh", "p2pkh", "p2sh-p2wpkh", "p2wsh", "p2tr")]
+        # Older outputs, which are spent before and after the opening.
+        self._world.pay([(self._wallets[0], 10**8 + number) for number in range(6)])
+        self.opening = self._world.mine() + 3
+        self._world.mine(2)
+        self.addresses: dict[Kind, str] = {"native": self._wallets[0]}
+        self.idle = self._world.address()
+        self._move(7)
+
+    def _move(self, blocks: int) -> None:
+        """Mine blocks; every second one has movements."""
+        one, *others = self._wallets
+        for number in range(blocks):
+            if number % 2:
+                self._world.pay([(others[number % 4], 10**7), (one, 10**6)], senders=[one])
+                self._world.pay({one: 10**7 + number}, senders=[self._world.miner])
+                self._world.pay([(other, 10**7) for other in others])
+            self._world.mine()
+
+    def head(self) -> int:
+        return self._node.head()
+
+    def block(self, number: int) -> Block:
+        answer = self._node.rpc("getblockheader", self._node.block_hash(number))
+        return Block(answer["hash"], answer.get("previousblockhash", 64 * "0"), int(answer["mediantime"]))
+
+    def keys(self, kind: Kind) -> dict[str, set[tuple[object, ...]]]:
+        assert kind == "native"
+        address = self.addresses[kind]
+        own = [one for one in ChainOracle(self._node).transactions(address) if one.height >= self.opening]
+        return {
+            "utxo_transactions": {(one.height, one.index, address) for one in own},
+            "utxo_outputs": {
+                (one.height, one.index, output.index)
+                for one in own
+                for output in one.outputs
+                if output.address == address
+            },
+        }
+
+    def balance(self, token: str, holder: str, number: int) -> int:
+        assert token == "native"
+        return ChainOracle(self._node).balance(holder, number)
+
+    def supply(self, token: str, number: int) -> int:
+        raise NotImplementedError
+
+    def creation(self, token: str) -> int:
+        raise NotImplementedError
+
+    def likely_holders(self, token: str) -> set[str]:
+        raise NotImplementedError
+
+    def senders(self, number: int) -> dict[str, str]:
+        raise NotImplementedError
+
+    def replace_tail(self, blocks: int) -> None:
+        self._world.reorganise(blocks, 0)
+        self._move(blocks + 1)
+
+    def elsewhere(self) -> Network:
+        own = own_utxo_definition(self.network)
+        return replace(self.network, own=replace(own, genesis_hash=64 * "a"))
+
+
+@contextmanager
+def _utxo(folder: Path) -> Iterator[Chain]:
+    with UtxoNode() as node:
+        yield UtxoChain(node, folder)
+
+
+CHAINS: dict[str, Callable[[Path], AbstractContextManager[Chain]]] = {"evm": _evm, "utxo": _utxo}

@@ -124,6 +124,45 @@ class LocalNetwork:
         return "\n".join(lines) + "\n"
 
 
+@dataclass(frozen=True)
+class LocalUtxoNetwork:
+    """A network of the family of outputs, with Litecoin's addresses of local chains; otherwise as LocalNetwork."""
+
+    name: str
+    url: str | None
+    finality_depth: int = 6
+    collect: str = "full"
+    second_url: str | None = None
+
+    @property
+    def variable(self) -> str:
+        """The environment variable with the node's address."""
+        return f"{self.name.upper()}_RPC_URL"
+
+    def as_toml(self) -> str:
+        """The network's part of the definitions file."""
+        rpc = [f"${{{self.variable}}}", *([self.second_url] if self.second_url else [])]
+        return "\n".join(
+            [
+                "[[network]]",
+                f'name = "{self.name}"',
+                f'display_name = "{self.name.title()}"',
+                'family = "utxo"',
+                'genesis_hash = "530827f38f93b43ed12af0b3ad25a288dc02ed74d6d7857862df51fc56c416f9"',
+                "pubkey_hash_prefix = 111",
+                "script_hash_prefixes = [58, 196]",
+                'segwit_prefix = "rltc"',
+                'mweb_prefix = "tmweb"',
+                "is_testnet = true",
+                f"rpc = {json.dumps(rpc)}",
+                f'native = {{ symbol = "LTC", decimals = 8, collect = "{self.collect}" }}',
+                f"finality_depth = {self.finality_depth}",
+                "poll_seconds = 1",
+                "",
+            ]
+        )
+
+
 class Service:
     """A service in a separate folder, with a migrated control store.
 
