@@ -17,6 +17,7 @@ is pending for several tenants is made once. It is stored with these tenants, an
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import timedelta
 from typing import NamedTuple
 
 import duckdb
@@ -40,7 +41,7 @@ from pipelines.balances.readings import (
 from pipelines.chain.contracts import store_metadata
 from pipelines.chain.segments import Collector
 from pipelines.extract.errors import ChainReorganised, StateUnavailable
-from pipelines.extract.family import NATIVE, PAST_BALANCES, BalanceRange, Header
+from pipelines.extract.family import NATIVE, PAST_BALANCES, SLOW_BALANCES, BalanceRange, Header
 from pipelines.raw.database import named, sql, transaction
 from pipelines.raw.frames import registered
 
@@ -53,6 +54,8 @@ _FEW_HOLDERS = 1_000
 _MOST_SUSPECTS = 20_000
 # Readings of one cycle that locate moved native value, of wallets that the same tenants track.
 _MOST_NARROWING_READS = 5_000
+# Time between two readings of native balances that take minutes each.
+_SLOW_INTERVAL = timedelta(days=1)
 # Readings of one cycle that locate changes of other balances without a movement.
 MOST_LOCATING_READS = 2_000
 # Maximum number of contracts that one cycle reads again.
@@ -196,13 +199,23 @@ class _Observer:
         return [(str(token), str(holder)) for _, token, holder, is_at_head in rows if is_at_head]
 
     def native(self) -> None:
-        """Read the native balance of tracked wallets and store changes: value also moves without a stored row."""
+        """Read the native balance of tracked wallets and store changes: value also moves without a stored row.
+
+        Slow readings are made once a day by the chain's time, and for new wallets. All of them are stored: they show
+        the day of the last one.
+        """
+        is_slow = SLOW_BALANCES in self.collector.capabilities
+        day_ago = self.head.time.replace(tzinfo=None) - _SLOW_INTERVAL
+        if is_slow and self._rows("native_due", day_ago=day_ago) != [(True,)]:
+            return
         known: dict[str, dict[str, object]] = defaultdict(dict)
         for wallet, tenant, quantity in self._rows("tracked_native"):
             known[str(wallet)][str(tenant)] = quantity
         if not known:
             return
         frame = self.node.balances([(NATIVE, wallet) for wallet in known], self.head.number, self.head.hash)
+        if is_slow:
+            known = {wallet: dict.fromkeys(tenants) for wallet, tenants in known.items()}
         changed = _changed(frame, "holder_address", "quantity_raw", known)
         self._insert(changed, "Check")
         self.balances += changed.height
