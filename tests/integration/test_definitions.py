@@ -22,7 +22,7 @@ from pipelines.defs.keys import BUILD, OF_EVERY_CYCLE, OUTCOME, SNAPSHOT, networ
 from pipelines.defs.runs import WORKER_TAG
 from pipelines.deliver.progress import write_progress
 from pipelines.deliver.worker_state import worker_lock
-from pipelines.extract.families import open_node
+from pipelines.extract.families import FAMILIES, open_node
 from pipelines.extract.family import Node
 from pipelines.raw.database import open_warehouse
 from tests.chain.node import AnvilNode
@@ -54,11 +54,13 @@ def service(ready_service: Service, monkeypatch: pytest.MonkeyPatch) -> Service:
 
 
 def shipped_networks(without: str = "") -> dict[str, Network]:
-    """The shipped definitions with an address for every network but one."""
+    """The shipped definitions of families with extraction, with an address for every network but one."""
     path = load_settings({}).networks_file
-    names = load_networks(path, {})
-    variables = {f"{name.upper()}_RPC_URL": f"http://127.0.0.1/{name}" for name in names if name != without}
-    networks = load_networks(path, variables)
+    names = [name for name, network in load_networks(path, {}).items() if network.family in FAMILIES]
+    variables = {
+        f"{name.upper().replace('-', '_')}_RPC_URL": f"http://127.0.0.1/{name}" for name in names if name != without
+    }
+    networks = {name: network for name, network in load_networks(path, variables).items() if name in names}
     assert {network.name for network in networks.values() if not network.is_enabled} == ({without} - {""})
     return networks
 

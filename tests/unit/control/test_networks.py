@@ -1,5 +1,7 @@
 """Network definitions: the shipped file, and faults refused in other files."""
 
+import hashlib
+import struct
 import tomllib
 from pathlib import Path
 
@@ -33,6 +35,37 @@ CHAIN_IDS = {
     "gnosis": 100,
     "local": 31337,
 }
+# Prefixes as in chainparams.cpp of Bitcoin Core and Litecoin Core.
+OUTPUT_NETWORKS = {
+    "bitcoin": UtxoDefinition("000000000019d6689c085ae165831e934ff763ae46a2a6c172b3f1b60a8ce26f", 0, (5,), "bc", None),
+    "bitcoin-testnet": UtxoDefinition(
+        "00000000da84f2bafbbc53dee25a72ae507ff4914b867c565be350b0da8bf043", 111, (196,), "tb", None
+    ),
+    "litecoin": UtxoDefinition(
+        "12a765e31ffd4059bada1e25190f6e98c99d9714d334efa41a195a7e7e04bfe2", 48, (50, 5), "ltc", "ltcmweb"
+    ),
+    "local-utxo": UtxoDefinition(
+        "530827f38f93b43ed12af0b3ad25a288dc02ed74d6d7857862df51fc56c416f9", 111, (58, 196), "rltc", "tmweb"
+    ),
+}
+# The block 0 of each, as its software makes it: text, key of the output, time, bits, nonce.
+BITCOIN_KEY = (
+    "04678afdb0fe5548271967f1a67130b7105cd6a828e03909a67962e0ea1f61deb6"
+    "49f6bc3f4cef38c4f35504e51ec112de5c384df7ba0b8d578a4c702b6bf11d5f"
+)
+LITECOIN_KEY = (
+    "040184710fa689ad5023690c80f3a49c8f13f8d45b8c857fbcbc8bc4a8e4d3eb4b"
+    "10f4d4604fa08dce601aaf0f470216fe1b51850b4acf21b179c45070ac7b03a9"
+)
+BITCOIN_TEXT = "The Times 03/Jan/2009 Chancellor on brink of second bailout for banks"
+TESTNET4_TEXT = "03/May/2024 000000000000000000001ebd58c244970b3aa9d783bb001011fbe8ea8e98e00e"
+LITECOIN_TEXT = "NY Times 05/Oct/2011 Steve Jobs, Apple\u2019s Visionary, Dies at 56"
+FIRST_BLOCKS = {
+    "bitcoin": (BITCOIN_TEXT, BITCOIN_KEY, 1231006505, 0x1D00FFFF, 2083236893),
+    "bitcoin-testnet": (TESTNET4_TEXT, 66 * "0", 1714777860, 0x1D00FFFF, 393743547),
+    "litecoin": (LITECOIN_TEXT, LITECOIN_KEY, 1317972665, 0x1E0FFFF0, 2084524493),
+    "local-utxo": (LITECOIN_TEXT, LITECOIN_KEY, 1296688602, 0x207FFFFF, 0),
+}
 
 EXAMPLE = """
 [[network]]
@@ -65,17 +98,41 @@ def load(tmp_path: Path, text: str, environ: dict[str, str] | None = None) -> di
 
 def test_shipped_networks_have_their_chain_ids_and_variables() -> None:
     networks = load_networks(SHIPPED, {})
-    assert {name: network.chain_id for name, network in networks.items()} == CHAIN_IDS
-    assert {name for name, network in networks.items() if network.is_testnet} == {"sepolia", "local"}
+    assert {name: network.chain_id for name, network in networks.items() if network.family == "evm"} == CHAIN_IDS
+    assert {name: network.own for name, network in networks.items() if network.family == "utxo"} == OUTPUT_NETWORKS
+    testnets = {"sepolia", "local", "bitcoin-testnet", "local-utxo"}
+    assert {name for name, network in networks.items() if network.is_testnet} == testnets
     for name, network in networks.items():
-        variable = f"{name.upper()}_RPC_URL"
+        variable = f"{name.upper().replace('-', '_')}_RPC_URL"
         assert not network.is_enabled
         assert network.disabled_reason == f"no node address: set {variable}"
         enabled = load_networks(SHIPPED, {variable: "http://127.0.0.1:8545"})
         assert {other for other, definition in enabled.items() if definition.is_enabled} == {name}
         assert enabled[name].rpc_urls == ("http://127.0.0.1:8545",)
-        assert isinstance(network.own, EvmDefinition)
-        assert network.own.multicall_address == MULTICALL3_ADDRESS == MULTICALL3_ADDRESS.lower()
+        if isinstance(network.own, EvmDefinition):
+            assert network.own.multicall_address == MULTICALL3_ADDRESS == MULTICALL3_ADDRESS.lower()
+
+
+def double_sha256(data: bytes) -> bytes:
+    return hashlib.sha256(hashlib.sha256(data).digest()).digest()
+
+
+@pytest.mark.parametrize("name", OUTPUT_NETWORKS)
+def test_genesis_hash_is_computed_from_the_first_block(name: str) -> None:
+    text, key, time, bits, nonce = FIRST_BLOCKS[name]
+    message, output = text.encode(), bytes.fromhex(key)
+    push = bytes([len(message)]) if len(message) < 76 else bytes([76, len(message)])
+    start = bytes.fromhex("04ffff001d0104") + push + message
+    script = bytes([len(output)]) + output + b"\xac"
+    transaction = (
+        struct.pack("<IB32xIB", 1, 1, 0xFFFFFFFF, len(start))
+        + start
+        + struct.pack("<IBQB", 0xFFFFFFFF, 1, 50 * 10**8, len(script))
+        + script
+        + bytes(4)
+    )
+    header = struct.pack("<I32x32sIII", 1, double_sha256(transaction), time, bits, nonce)
+    assert double_sha256(header)[::-1].hex() == load_networks(SHIPPED, {})[name].own.identity
 
 
 def test_shipped_token_addresses_are_written_with_their_checksum() -> None:
