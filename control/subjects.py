@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -24,7 +25,9 @@ from control.errors import Conflict, Invalid, NotFound, shortened
 from control.inputs import ADDRESS, LEDGER, Address, Schema, described, given, line
 from control.models import Ledger, NetworkInUse, PricedItem, PricePair, Subject, TrackingWindow
 from control.networks.addresses import InvalidAddress
+from control.networks.definitions import NATIVE, Network
 from control.networks.families import FAMILIES, codec_for
+from control.networks.pins import definition_in_use
 from control.pages import After, Page, check_limit, cut_page
 
 _BYTE_ORDER = {"postgresql": "C", "sqlite": "BINARY"}
@@ -59,7 +62,9 @@ class TokenCreate(Schema, frozen=True, kw_only=True):
 
     ledger: Annotated[str, described("Name or id of the ledger.", ["ethereum-main"], **LEDGER)]
     symbol: Annotated[str, line(fields.SYMBOL_LENGTH, "Symbol of the token.", ["USDC"])]
-    ledger_id: Annotated[Address, described("Address of the token's contract, in upper or lower case.", **ADDRESS)]
+    ledger_id: Annotated[
+        Address, described("Address of the token's contract, in any form that the network accepts.", **ADDRESS)
+    ]
     external_id: Annotated[str | None, line(fields.EXTERNAL_ID_LENGTH, "Your own identifier.")] = None
     name: Annotated[str | None, line(fields.NAME_LENGTH, "Display name.")] = None
 
@@ -79,7 +84,7 @@ class WalletCreate(Schema, frozen=True, kw_only=True):
     """A wallet to add; tracking starts disabled."""
 
     ledger: Annotated[str, described("Name or id of the ledger.", ["ethereum-main"], **LEDGER)]
-    ledger_id: Annotated[Address, described("Address of the wallet, in upper or lower case.", **ADDRESS)]
+    ledger_id: Annotated[Address, described("Address of the wallet, in any form that the network accepts.", **ADDRESS)]
     external_id: Annotated[str | None, line(fields.EXTERNAL_ID_LENGTH, "Your own identifier.")] = None
     name: Annotated[str | None, line(fields.NAME_LENGTH, "Display name.")] = None
 
@@ -160,6 +165,7 @@ class SubjectFilters:
 def create(
     session: Session,
     principal: Principal,
+    networks: Mapping[str, Network],
     kind: Kind,
     request: TokenCreate | WalletCreate,
     now: datetime | None = None,
@@ -169,14 +175,16 @@ def create(
     Args:
         session: a write transaction.
         principal: who asks.
+        networks: the definitions, by name.
         kind: token or wallet.
-        request: the subject; its address may have any form that the network's family accepts.
+        request: the subject; its address may have any form that the network accepts.
         now: time of creation; None is the clock's.
 
     Raises:
         Denied: below operator.
         Invalid: on 'ledger', 'ledgerId', 'symbol', 'externalId' or 'name'.
-        Conflict: the ledger has a subject of this kind and address; names its id.
+        Conflict: the ledger has a subject of this kind and address (names its id), or its network is no longer defined
+            or has changed.
     """
     access.require(principal, Role.OPERATOR)
     names = _check_names(given(request))
@@ -187,9 +195,21 @@ def create(
             "unknown-ledger",
             f"there is no ledger {shortened(request.ledger)!r}; create it, or use the name or id of an existing one",
         )
-    family = session.get_one(NetworkInUse, found.network).family
+    if kind is Kind.TOKEN and request.ledger_id.casefold() == NATIVE:
+        raise Invalid(
+            "ledgerId",
+            "native-asset",
+            "the native asset of a network is not a token; create a wallet to see its balance",
+        )
+    network = definition_in_use(session, networks, found.network)
+    if kind is Kind.TOKEN and not codec_for(network.family).has_tokens:
+        raise Invalid(
+            "ledgerId",
+            "no-tokens",
+            f"network {network.name!r} has no tokens, only its native asset; create a wallet to see its balance",
+        )
     try:
-        address = codec_for(family).parse(request.ledger_id)
+        address = network.parse_address(request.ledger_id)
     except InvalidAddress as error:
         raise Invalid("ledgerId", "invalid-address", str(error)) from error
     moment = now or utc_now()
@@ -218,7 +238,7 @@ def create(
         ).one_or_none()
         if existing is None:
             raise
-        shown = codec_for(family).present(address)
+        shown = codec_for(network.family).present(address)
         raise Conflict(
             f"duplicate-{kind}",
             f"ledger {found.name!r} already has {kind} {shown}, as {existing}",
@@ -247,6 +267,7 @@ def get(session: Session, tenant_id: str, kind: Kind, subject_id: str) -> Subjec
 def list_page(
     session: Session,
     tenant_id: str,
+    networks: Mapping[str, Network],
     kind: Kind,
     filters: SubjectFilters,
     *,
@@ -259,6 +280,7 @@ def list_page(
     Args:
         session: a transaction.
         tenant_id: whose.
+        networks: the definitions, by name; an address in a filter also finds their canonical forms of it.
         kind: token or wallet.
         filters: conditions; see there.
         sort: createdAt, name or (tokens) symbol, descending with a leading '-'. Texts sort by code point, a missing
@@ -271,7 +293,7 @@ def list_page(
     """
     key = _sort_key(session, kind, sort.removeprefix("-"))
     is_descending = sort.startswith("-")
-    query = _apply_filters(_select_rows(tenant_id, kind), filters)
+    query = _apply_filters(_select_rows(tenant_id, kind), networks, filters)
     if after is not None:
         query = query.where(_is_after(key, after, is_descending))
     order = (key.desc(), Subject.id.desc()) if is_descending else (key.asc(), Subject.id.asc())
@@ -279,9 +301,11 @@ def list_page(
     return cut_page([(row, After(_sort_value(row, sort.removeprefix("-")), row.id)) for row in rows], limit)
 
 
-def list_all(session: Session, tenant_id: str, kind: Kind, filters: SubjectFilters) -> list[SubjectRow]:
+def list_all(
+    session: Session, tenant_id: str, networks: Mapping[str, Network], kind: Kind, filters: SubjectFilters
+) -> list[SubjectRow]:
     """Return the tenant's subjects of a kind, oldest first; filters as `list_page`."""
-    query = _apply_filters(_select_rows(tenant_id, kind), filters)
+    query = _apply_filters(_select_rows(tenant_id, kind), networks, filters)
     return [_to_row(row) for row in session.execute(query.order_by(Subject.created_at, Subject.id))]
 
 
@@ -512,12 +536,12 @@ def has_open_window() -> ColumnElement[bool]:
     return exists().where(TrackingWindow.subject_key == Subject.subject_key, TrackingWindow.closed_at.is_(None))
 
 
-def _apply_filters(query: Select[Any], filters: SubjectFilters) -> Select[Any]:
+def _apply_filters(query: Select[Any], networks: Mapping[str, Network], filters: SubjectFilters) -> Select[Any]:
     if filters.ledger is not None:
         ledger = fields.check_filter("ledger", filters.ledger)
         query = query.where(or_(Ledger.name == ledger, Ledger.id == ledger))
     if filters.ledger_id is not None:
-        query = query.where(Subject.address.in_(_addresses(filters.ledger_id)))
+        query = query.where(Subject.address.in_(_addresses(networks, filters.ledger_id)))
     if filters.symbol is not None:
         query = query.where(Subject.symbol == fields.check_filter("symbol", filters.symbol))
     if filters.external_id is not None:
@@ -533,15 +557,19 @@ def _apply_filters(query: Select[Any], filters: SubjectFilters) -> Select[Any]:
     return query
 
 
-def _addresses(text: str) -> list[str]:
-    """Return the stored forms that an address may have in the families that accept it."""
-    stored: list[str] = []
+def _addresses(networks: Mapping[str, Network], text: str) -> set[str]:
+    """Return the stored forms that an address may have: its family's, and those of the networks that accept it."""
+    stored: set[str] = set()
     problems: list[str] = []
     for family in FAMILIES:
         try:
-            stored.append(codec_for(family).parse(text))
+            stored.add(codec_for(family).parse(text))
         except InvalidAddress as error:
             problems.append(str(error))
+    for network in networks.values():
+        # The family's error says the same, or the address is valid on other networks only.
+        with suppress(InvalidAddress):
+            stored.add(network.parse_address(text))
     if not stored:
         raise Invalid("ledgerId", "invalid-address", "; ".join(problems))
     return stored

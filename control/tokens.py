@@ -1,5 +1,6 @@
 """Rules of tokens: assets of a tenant, named by the address of their contract on one of its ledgers."""
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from sqlalchemy.orm import Session
@@ -8,13 +9,20 @@ from control import access, subjects
 from control.access import Principal, Role
 from control.changes import record_change
 from control.clock import utc_now
+from control.networks.definitions import Network
 from control.pages import After, Page
 from control.subjects import Kind, SubjectFilters, SubjectRow, TokenCreate, TokenPatch
 
 
-def create(session: Session, principal: Principal, request: TokenCreate, now: datetime | None = None) -> SubjectRow:
+def create(
+    session: Session,
+    principal: Principal,
+    networks: Mapping[str, Network],
+    request: TokenCreate,
+    now: datetime | None = None,
+) -> SubjectRow:
     """Store a token, not tracked; arguments and errors as `subjects.create`."""
-    return subjects.create(session, principal, Kind.TOKEN, request, now)
+    return subjects.create(session, principal, networks, Kind.TOKEN, request, now)
 
 
 def get(session: Session, tenant_id: str, token_id: str) -> SubjectRow:
@@ -29,13 +37,14 @@ def get(session: Session, tenant_id: str, token_id: str) -> SubjectRow:
 def list_page(
     session: Session,
     tenant_id: str,
+    networks: Mapping[str, Network],
     filters: SubjectFilters,
     sort: str = "createdAt",
     limit: int = 50,
     after: After | None = None,
 ) -> Page[SubjectRow]:
     """Return one page of the tenant's tokens; sorts, filters and errors as `subjects.list_page`."""
-    return subjects.list_page(session, tenant_id, Kind.TOKEN, filters, sort=sort, limit=limit, after=after)
+    return subjects.list_page(session, tenant_id, networks, Kind.TOKEN, filters, sort=sort, limit=limit, after=after)
 
 
 def update(

@@ -1,5 +1,6 @@
 """Rules of wallets: addresses of a tenant's interest on one of its ledgers."""
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from sqlalchemy.orm import Session
@@ -7,13 +8,20 @@ from sqlalchemy.orm import Session
 from control import subjects
 from control.access import Principal
 from control.errors import Invalid
+from control.networks.definitions import Network
 from control.pages import After, Page
 from control.subjects import Kind, SubjectFilters, SubjectRow, WalletCreate, WalletPatch
 
 
-def create(session: Session, principal: Principal, request: WalletCreate, now: datetime | None = None) -> SubjectRow:
+def create(
+    session: Session,
+    principal: Principal,
+    networks: Mapping[str, Network],
+    request: WalletCreate,
+    now: datetime | None = None,
+) -> SubjectRow:
     """Store a wallet, not tracked; arguments and errors as `subjects.create`."""
-    return subjects.create(session, principal, Kind.WALLET, request, now)
+    return subjects.create(session, principal, networks, Kind.WALLET, request, now)
 
 
 def get(session: Session, tenant_id: str, wallet_id: str) -> SubjectRow:
@@ -28,6 +36,7 @@ def get(session: Session, tenant_id: str, wallet_id: str) -> SubjectRow:
 def list_page(
     session: Session,
     tenant_id: str,
+    networks: Mapping[str, Network],
     filters: SubjectFilters,
     sort: str = "createdAt",
     limit: int = 50,
@@ -40,7 +49,7 @@ def list_page(
     """
     if filters.symbol is not None:
         raise Invalid("symbol", "unknown-filter", "wallets have no symbol; leave the filter out")
-    return subjects.list_page(session, tenant_id, Kind.WALLET, filters, sort=sort, limit=limit, after=after)
+    return subjects.list_page(session, tenant_id, networks, Kind.WALLET, filters, sort=sort, limit=limit, after=after)
 
 
 def update(

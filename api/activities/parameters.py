@@ -34,7 +34,9 @@ ActivityStatusFilter = Annotated[ActivityStatus | None, QueryParameter(descripti
 
 WalletFilter = Annotated[
     str | None,
-    QueryParameter(description="Address of the sender or the receiver, in upper or lower case.", schema_extra=ADDRESS),
+    QueryParameter(
+        description="Address of the sender or the receiver, in any form that the network accepts.", schema_extra=ADDRESS
+    ),
 ]
 
 
@@ -62,7 +64,9 @@ TokenFilter = Annotated[
 
 CounterpartyFilter = Annotated[
     str | None,
-    QueryParameter(description="Address of the counterparty, in upper or lower case.", schema_extra=ADDRESS),
+    QueryParameter(
+        description="Address of the counterparty, in any form that the network accepts.", schema_extra=ADDRESS
+    ),
 ]
 
 

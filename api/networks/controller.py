@@ -83,7 +83,7 @@ class NetworkController(Controller):
                 name,
                 payload,
             )
-            warnings = network_warnings(session, call.services.networks, name)
+            warnings = network_warnings(call.services.networks, name)
         return written(201 if is_created else 200, StoredLedger(**asdict(_to_ledger(ledger)), warnings=warnings))
 
     @get("/ledgers")

@@ -42,7 +42,8 @@ def read_index(
         tenant = tenants.get(session, call.tenant_id)
         # Read all rows: sort keys and totals come from the marts, so the control store cannot cut the page.
         token_rows, wallet_rows = (
-            subjects.list_all(session, call.tenant_id, kind, filters) for kind in (Kind.TOKEN, Kind.WALLET)
+            subjects.list_all(session, call.tenant_id, call.services.networks, kind, filters)
+            for kind in (Kind.TOKEN, Kind.WALLET)
         )
         totals = read_totals(snapshot, session, links, wallet_rows)
     tokens, wallets = _to_tokens(snapshot, call.tenant_id, token_rows), _to_wallets(wallet_rows, totals)

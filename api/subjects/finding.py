@@ -11,6 +11,7 @@ from api.http.parameters import Injected
 from api.subjects.parameters import TokenId, WalletId
 from control import subjects
 from control.networks.addresses import InvalidAddress
+from control.networks.definitions import Network
 from control.networks.families import codec_for
 from control.pricing.links import LinksInForce
 from control.subjects import Kind, SubjectRow
@@ -66,10 +67,15 @@ def find_wallet(call: Call, wallet_id: str) -> tuple[SubjectRow, list[subjects.W
         return wallet, subjects.windows(session, wallet.subject_key), links
 
 
-def parse_address(subject: SubjectRow, parameter: str, text: str, others: str = "") -> str:
+def parse_address(
+    networks: Mapping[str, Network], subject: SubjectRow, parameter: str, text: str, others: str = ""
+) -> str:
     """Return the stored form of an address that a parameter names, on the network of a token or wallet.
 
+    If the network is no longer defined, this is the form that its family gives the address.
+
     Args:
+        networks: the definitions, by name.
         subject: the token or wallet.
         parameter: name of the parameter.
         text: value of the parameter.
@@ -79,7 +85,10 @@ def parse_address(subject: SubjectRow, parameter: str, text: str, others: str = 
         ApiError: 422, the text is not an address of that network.
     """
     try:
-        return codec_for(subject.family).parse(text)
+        network = networks.get(subject.network)
+        if network is None or network.family != subject.family:
+            return codec_for(subject.family).parse(text)
+        return network.parse_address(text)
     except InvalidAddress as error:
         raise invalid_parameter(parameter, "invalid-address", f"{error}{others}") from error
 

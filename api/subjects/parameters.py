@@ -24,7 +24,11 @@ LedgerFilter = Annotated[str | None, QueryParameter(description="Name or id of a
 
 LedgerIdFilter = Annotated[
     str | None,
-    QueryParameter(name="ledgerId", description="Address on the ledger, in upper or lower case.", schema_extra=ADDRESS),
+    QueryParameter(
+        name="ledgerId",
+        description="Address on the ledger, in any form that its network accepts.",
+        schema_extra=ADDRESS,
+    ),
 ]
 
 

@@ -2,23 +2,22 @@
 
 from collections.abc import Mapping
 
-from sqlalchemy.orm import Session
-
 from api.schema import WriteWarning
 from control.networks.definitions import Network
-from control.networks.pins import enforce_pins
 
 
-def network_warnings(session: Session, networks: Mapping[str, Network], name: str) -> list[WriteWarning]:
-    """Return a warning if the network is disabled or no longer defined.
+def network_warnings(networks: Mapping[str, Network], name: str) -> list[WriteWarning]:
+    """Return a warning if the network is disabled.
 
     Args:
         networks: the definitions, by name.
-        name: name of the stored object's network.
+        name: name of the stored object's network; the rules refuse one that is undefined or changed.
     """
-    network = enforce_pins(session, dict(networks)).get(name)
-    if network is not None and network.is_enabled:
+    network = networks[name]
+    if network.is_enabled:
         return []
-    reason = "LEDGERMART_NETWORKS does not define it" if network is None else network.disabled_reason
-    detail = f"network {name!r} is disabled, so nothing is collected on it: {reason}; then restart the service"
+    detail = (
+        f"network {name!r} is disabled, so nothing is collected on it: {network.disabled_reason}; "
+        "then restart the service"
+    )
     return [WriteWarning(code="network-disabled", detail=detail)]

@@ -110,8 +110,8 @@ class TokenController(Controller):
         """
 
         def work(session: Session) -> StoredToken:
-            token = tokens.create(session, call.principal, payload)
-            warnings = network_warnings(session, call.services.networks, token.network)
+            token = tokens.create(session, call.principal, call.services.networks, payload)
+            warnings = network_warnings(call.services.networks, token.network)
             return StoredToken(**asdict(to_token_summary(token, {}, set())), warnings=warnings)
 
         return call.write_once(201, work, lambda identifier: f"/v1/tokens/{identifier}")
@@ -144,7 +144,9 @@ class TokenController(Controller):
 
         fetch = stored(
             call,
-            lambda session, count, after: tokens.list_page(session, call.tenant_id, filters, sort, count, after),
+            lambda session, count, after: tokens.list_page(
+                session, call.tenant_id, call.services.networks, filters, sort, count, after
+            ),
             to_items,
         )
         position = call.position(cursor, STORED)
@@ -186,7 +188,7 @@ class TokenController(Controller):
                 times,
                 activity_type,
                 status,
-                None if wallet is None else parse_address(subject, "wallet", wallet),
+                None if wallet is None else parse_address(call.services.networks, subject, "wallet", wallet),
                 None if minimum_amount is None else scale_amount("minAmount", minimum_amount, _decimals(view)),
                 newest_first=sort == "-date",
                 explains=explain,

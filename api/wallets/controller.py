@@ -81,8 +81,8 @@ class WalletController(Controller):
         """
 
         def work(session: Session) -> StoredWallet:
-            wallet = wallets.create(session, call.principal, payload)
-            warnings = network_warnings(session, call.services.networks, wallet.network)
+            wallet = wallets.create(session, call.principal, call.services.networks, payload)
+            warnings = network_warnings(call.services.networks, wallet.network)
             return StoredWallet(**asdict(to_wallet_summary(wallet)), warnings=warnings)
 
         return call.write_once(201, work, lambda identifier: f"/v1/wallets/{identifier}")
@@ -114,7 +114,9 @@ class WalletController(Controller):
 
         fetch = stored(
             call,
-            lambda session, count, after: wallets.list_page(session, call.tenant_id, filters, sort, count, after),
+            lambda session, count, after: wallets.list_page(
+                session, call.tenant_id, call.services.networks, filters, sort, count, after
+            ),
             to_items,
         )
         position = call.position(cursor, STORED)
@@ -154,7 +156,9 @@ class WalletController(Controller):
             activity_type,
             direction,
             None if token is None else _token_address(call, subject, token),
-            None if counterparty is None else parse_address(subject, "counterparty", counterparty),
+            None
+            if counterparty is None
+            else parse_address(call.services.networks, subject, "counterparty", counterparty),
             newest_first=sort == "-date",
             explains=explain,
         )
@@ -230,7 +234,7 @@ def _token_address(call: Call, wallet: SubjectRow, text: str) -> str:
     if text == NATIVE:
         return text
     if not text.startswith("tok_"):
-        return parse_address(wallet, "token", text)
+        return parse_address(call.services.networks, wallet, "token", text)
     try:
         with call.store.read() as session:
             token = tokens.get(session, call.tenant_id, text)

@@ -3,7 +3,7 @@
 Otherwise an edited definition would mix two chains under one name. Extraction checks the reports of a node.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime
 
@@ -31,6 +31,26 @@ def pin(session: Session, network: Network, now: datetime) -> None:
     problem = _changed(session.get_one(NetworkInUse, network.name), network)
     if problem:
         raise Conflict("network-changed", problem)
+
+
+def definition_in_use(session: Session, networks: Mapping[str, Network], name: str) -> Network:
+    """Return the definition of a network that a ledger uses.
+
+    Args:
+        session: a transaction.
+        networks: the definitions, by name.
+        name: name of the network.
+
+    Raises:
+        Conflict: the network is no longer defined, or its family or chain has changed.
+    """
+    network = networks.get(name)
+    if network is None:
+        raise Conflict("network-undefined", undefined_reason(name))
+    problem = _changed(session.get_one(NetworkInUse, name), network)
+    if problem:
+        raise Conflict("network-changed", problem)
+    return network
 
 
 def enforce_pins(session: Session, networks: dict[str, Network]) -> dict[str, Network]:

@@ -11,6 +11,8 @@ from sqlalchemy import update
 from api.examples import EXAMPLE_LEDGER, EXAMPLE_UNUSED_LEDGER, EXAMPLE_WALLET_ID
 from control.clock import utc_now
 from control.models import TrackingWindow
+from control.networks.definitions import load_networks
+from control.settings import load_settings
 from tests.api.test_errors import pointers, problem
 from tests.api.world import FRESH_TOKEN_ID, NFT_TOKEN_ID, World
 
@@ -216,3 +218,34 @@ def test_undefined_network_in_use_is_listed_for_its_tenants(client: TestClient[A
     assert "restore its definition" in shown[-1]["statusDetail"]
     same = ("displayName", "family", "isTestnet", "chainId", "nativeSymbol", "addressFormat")
     assert [shown[-1][name] for name in same] == [before["ethereum"][name] for name in same]
+
+
+def test_ledger_of_an_undefined_network_accepts_no_subjects(client: TestClient[Any]) -> None:
+    services = client.app.state.services
+    services.networks = {name: network for name, network in services.networks.items() if name != "ethereum"}
+    for path, body in (("/v1/tokens", BODY), ("/v1/wallets", BODY_OF_WALLET)):
+        found = problem(client.post(path, json=body), 409, "network-undefined")
+        assert "restore its definition" in found["detail"]
+    # Stored subjects stay readable, and filters accept their family's addresses.
+    path = f"/v1/wallets/{EXAMPLE_WALLET_ID}/activities?counterparty="
+    assert client.get(f"{path}{ADDRESS.lower()}").status_code == 200
+    problem(client.get(f"{path}bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4"), 422, "invalid-parameter")
+
+
+def test_address_is_stored_and_found_in_the_networks_form(client: TestClient[Any]) -> None:
+    services = client.app.state.services
+    services.networks |= {"litecoin": load_networks(load_settings({}).networks_file, {})["litecoin"]}
+    client.put("/v1/networks/litecoin/ledgers", json={"name": "coins"})
+    old, canonical = "3GBygsGPvTdfKMbq4AKZZRu1sPMWPEsBfd", "MNQ7zkgMsaV67rsjA3JuP59RC5wxRXpwgE"
+    wallet = client.post("/v1/wallets", json={"ledger": "coins", "ledgerId": old}).json()
+    assert wallet["ledgerId"] == canonical
+    for text in (old, canonical):
+        assert [found["id"] for found in client.get(f"/v1/wallets?ledgerId={text}").json()["data"]] == [wallet["id"]]
+        assert client.get(f"/v1/wallets/{wallet['id']}/activities?counterparty={text}").status_code == 200
+    foreign = "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4"
+    refused = client.get(f"/v1/wallets/{wallet['id']}/activities?counterparty={foreign}")
+    assert problem(refused, 422, "invalid-parameter")["errors"][0]["code"] == "invalid-address"
+    refused = client.post("/v1/wallets", json={"ledger": "coins", "ledgerId": foreign})
+    assert problem(refused, 422, "invalid-body")["errors"][0]["code"] == "invalid-address"
+    refused = client.post("/v1/tokens", json={"ledger": "coins", "symbol": "X", "ledgerId": canonical})
+    assert problem(refused, 422, "invalid-body")["errors"][0]["code"] == "no-tokens"

@@ -162,6 +162,8 @@ def test_faults_of_bodies_are_named(
     ("change", "pointer", "code"),
     [
         ({"ledgerId": "0x6b175474E89094C44Da98b954EedeAC495271d0F"}, "/ledgerId", "invalid-address"),
+        ({"ledgerId": "native"}, "/ledgerId", "native-asset"),
+        ({"ledgerId": "NATIVE"}, "/ledgerId", "native-asset"),
         ({"name": "a\u0000b"}, "/name", "control-character"),
     ],
 )

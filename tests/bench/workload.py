@@ -67,12 +67,15 @@ def track(
             ids = {}
             for token, opened_at in tracked_tokens.items():
                 row = tokens.create(
-                    session, principal, TokenCreate(ledger=network, symbol=str(token.symbol), ledger_id=token.address)
+                    session,
+                    principal,
+                    networks,
+                    TokenCreate(ledger=network, symbol=str(token.symbol), ledger_id=token.address),
                 )
                 subjects.set_tracking(session, principal, row, True, now=opened_at)
                 ids[token.address] = row.id
             for address, opened_at in (tracked_wallets or {}).items():
-                row = wallets.create(session, principal, WalletCreate(ledger=network, ledger_id=address))
+                row = wallets.create(session, principal, networks, WalletCreate(ledger=network, ledger_id=address))
                 subjects.set_tracking(session, principal, row, True, now=opened_at)
                 ids[address] = row.id
             return ids

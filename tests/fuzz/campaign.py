@@ -45,6 +45,7 @@ FORESEEN_BY_NO_SCHEMA = frozenset(
         "no-archive",
         "no-history",
         "no-market",
+        "no-tokens",
         "not-covered",
         "not-exact",
         "not-for-tokens",

@@ -225,7 +225,9 @@ class Service:
     ) -> SubjectRow:
         """Add a token, tracked from an instant or not at all."""
         with self.store.write() as session:
-            row = tokens.create(session, principal, TokenCreate(ledger=ledger, symbol="TKN", ledger_id=address))
+            row = tokens.create(
+                session, principal, self.networks, TokenCreate(ledger=ledger, symbol="TKN", ledger_id=address)
+            )
         return row if tracked_from is None else self.track(principal, row, True, tracked_from)
 
     def wallet(
@@ -233,7 +235,7 @@ class Service:
     ) -> SubjectRow:
         """Add a wallet, tracked from an instant or not at all."""
         with self.store.write() as session:
-            row = wallets.create(session, principal, WalletCreate(ledger=ledger, ledger_id=address))
+            row = wallets.create(session, principal, self.networks, WalletCreate(ledger=ledger, ledger_id=address))
         return row if tracked_from is None else self.track(principal, row, True, tracked_from)
 
     def track(self, principal: Principal, subject: SubjectRow, enabled: bool, at: datetime) -> SubjectRow:

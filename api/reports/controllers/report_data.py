@@ -198,7 +198,7 @@ class WalletActivityReportController(Controller):
         with call.snapshot(data_version) as snapshot:
             wallet = wallet_activity.open_wallet(call, snapshot)
             times = read_range(start, end)
-            filters = _activity_filters(wallet, sort, q, activity_type, token, direction, times, fees)
+            filters = _activity_filters(call, wallet, sort, q, activity_type, token, direction, times, fees)
             page = wallet.activities.page(filters, limit, offset)
             return ReportActivities(
                 data=page,
@@ -320,7 +320,7 @@ def _wallet_activity_file(
 ) -> Stream:
     with call.snapshot(data_version) as snapshot:
         wallet = wallet_activity.open_wallet(call, snapshot)
-        filters = _activity_filters(wallet, sort, q, activity_type, token, direction, times)
+        filters = _activity_filters(call, wallet, sort, q, activity_type, token, direction, times)
         view, version = wallet.view, snapshot.version
         as_of, coverage = to_as_of(view, wallet.state, snapshot), to_coverage(view, wallet.state, filters.times)
 
@@ -331,6 +331,7 @@ def _wallet_activity_file(
 
 
 def _activity_filters(
+    call: EmbedCall,
     wallet: WalletView,
     sort: ActivityReportSort,
     q: str | None,
@@ -349,13 +350,13 @@ def _activity_filters(
         q,
         wallet.activities.names.matching(q),
         activity_type,
-        None if token is None else _asset(wallet, token),
+        None if token is None else _asset(call, wallet, token),
         direction,
         fees == "folded",
     )
 
 
-def _asset(wallet: WalletView, token: str) -> str:
+def _asset(call: EmbedCall, wallet: WalletView, token: str) -> str:
     """Return an asset's stored address.
 
     Raises:
@@ -363,4 +364,4 @@ def _asset(wallet: WalletView, token: str) -> str:
     """
     if token == NATIVE:
         return NATIVE
-    return parse_address(wallet.view.subject, "token", token, f"; or give `{NATIVE}`")
+    return parse_address(call.services.networks, wallet.view.subject, "token", token, f"; or give `{NATIVE}`")

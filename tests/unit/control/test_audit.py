@@ -40,7 +40,7 @@ def live_through(world: World) -> dict[str, str]:
         )
         ledgers.update(session, acme, "main", LedgerPatch(description="d"), now=at(1))
         token = tokens.create(
-            session, acme, TokenCreate(ledger="main", symbol="T", ledger_id=USDC, name="n"), now=at(2)
+            session, acme, world.networks, TokenCreate(ledger="main", symbol="T", ledger_id=USDC, name="n"), now=at(2)
         )
         token = subjects.set_tracking(session, acme, token, True, at(3))
         operation = operations.request_history(
@@ -49,7 +49,7 @@ def live_through(world: World) -> dict[str, str]:
         operations.cancel(session, acme, operation, at(5))
         token = tokens.update(session, acme, token, TokenPatch(symbol="U", name=None), now=at(6))
         subjects.remove(session, acme, token, at(7))
-        wallet = wallets.create(session, acme, WalletCreate(ledger="main", ledger_id=USDC), now=at(8))
+        wallet = wallets.create(session, acme, world.networks, WalletCreate(ledger="main", ledger_id=USDC), now=at(8))
         wallet = wallets.update(session, acme, wallet, WalletPatch(external_id="x"), now=at(9))
         wallet = subjects.set_tracking(session, acme, wallet, True, at(10))
         subjects.remove(session, acme, wallet, at(11))
@@ -116,7 +116,7 @@ def test_write_without_a_change_leaves_no_event(world: World) -> None:
     acme = world.acme
     with world.store.write() as session:
         ledgers.put(session, acme, world.networks, "ethereum", LedgerPut(name="main"))
-        token = tokens.create(session, acme, TokenCreate(ledger="main", symbol="T", ledger_id=USDC))
+        token = tokens.create(session, acme, world.networks, TokenCreate(ledger="main", symbol="T", ledger_id=USDC))
         key, _ = access.create_key(session, acme.tenant_id, "viewer")
         access.revoke_key(session, acme.tenant_id, key.id)
         operation = operations.request_history(
@@ -143,12 +143,14 @@ def test_failed_write_leaves_no_event(world: World) -> None:
     acme = world.acme
     with world.store.write() as session:
         ledgers.put(session, acme, world.networks, "ethereum", LedgerPut(name="main"))
-        tokens.create(session, acme, TokenCreate(ledger="main", symbol="T", ledger_id=USDC))
+        tokens.create(session, acme, world.networks, TokenCreate(ledger="main", symbol="T", ledger_id=USDC))
     before = len(events(world))
     for error, work in (
         (
             Conflict,
-            lambda session: tokens.create(session, acme, TokenCreate(ledger="main", symbol="T", ledger_id=USDC)),
+            lambda session: tokens.create(
+                session, acme, world.networks, TokenCreate(ledger="main", symbol="T", ledger_id=USDC)
+            ),
         ),
         (Conflict, lambda session: ledgers.remove(session, acme, "main")),
         (Invalid, lambda session: ledgers.update(session, acme, "main", LedgerPatch(display_name=""))),

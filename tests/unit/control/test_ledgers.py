@@ -215,9 +215,16 @@ def test_ledger_in_use_cannot_be_removed(world: World) -> None:
     with world.store.write() as session:
         for number in (1, 2):
             made.append(
-                tokens.create(session, world.acme, TokenCreate(ledger="main", symbol="T", ledger_id=f"0x{number:040x}"))
+                tokens.create(
+                    session,
+                    world.acme,
+                    world.networks,
+                    TokenCreate(ledger="main", symbol="T", ledger_id=f"0x{number:040x}"),
+                )
             )
-        wallet = wallets.create(session, world.acme, WalletCreate(ledger="main", ledger_id=f"0x{1:040x}"))
+        wallet = wallets.create(
+            session, world.acme, world.networks, WalletCreate(ledger="main", ledger_id=f"0x{1:040x}")
+        )
     with pytest.raises(Conflict, match="used by 2 tokens and 1 wallet;") as caught, world.store.write() as session:
         ledgers.remove(session, world.acme, "main")
     assert (caught.value.code, caught.value.existing_id) == ("ledger-in-use", ledger.id)

@@ -31,7 +31,9 @@ def token(world: World) -> SubjectRow:
     with world.store.write() as session:
         for principal in (world.acme, world.other):
             ledgers.put(session, principal, world.networks, "ethereum", LedgerPut(name="main"))
-        return tokens.create(session, world.acme, TokenCreate(ledger="main", symbol="WBTC", ledger_id=USDC), now=NOON)
+        return tokens.create(
+            session, world.acme, world.networks, TokenCreate(ledger="main", symbol="WBTC", ledger_id=USDC), now=NOON
+        )
 
 
 def link(
@@ -80,7 +82,14 @@ def test_the_only_usd_pair_of_the_symbol_is_taken(world: World, token: SubjectRo
     with world.store.read() as session:
         assert subjects.get(session, world.acme.tenant_id, Kind.TOKEN, token.id) == linked
         listed = subjects.list_page(
-            session, world.acme.tenant_id, Kind.TOKEN, SubjectFilters(), sort="name", limit=5, after=None
+            session,
+            world.acme.tenant_id,
+            world.networks,
+            Kind.TOKEN,
+            SubjectFilters(),
+            sort="name",
+            limit=5,
+            after=None,
         )
         assert listed.rows == (linked,)
         (seen,) = read_snapshot(session).tables["control_subjects"]
@@ -198,7 +207,7 @@ def test_concurrent_link_and_removal_leave_no_dangling_link(world: World, token:
 
 def test_wallets_have_no_pair(world: World, token: SubjectRow) -> None:
     with world.store.write() as session:
-        wallet = wallets.create(session, world.acme, WalletCreate(ledger="main", ledger_id=DAI))
+        wallet = wallets.create(session, world.acme, world.networks, WalletCreate(ledger="main", ledger_id=DAI))
     assert (wallet.pair_key, wallet.priced_as) == (None, None)
 
 

@@ -31,10 +31,13 @@ def test_snapshot_contains_the_configuration(world: World) -> None:
         token = tokens.create(
             session,
             world.acme,
+            world.networks,
             TokenCreate(ledger="main", symbol="USDC", ledger_id=USDC, external_id="x", name="n"),
             now=NOON,
         )
-        wallet = wallets.create(session, world.acme, WalletCreate(ledger="main", ledger_id=USDC), now=NOON)
+        wallet = wallets.create(
+            session, world.acme, world.networks, WalletCreate(ledger="main", ledger_id=USDC), now=NOON
+        )
         subjects.set_tracking(session, world.acme, token, True, NOON)
         subjects.set_tracking(session, world.acme, token, False, NOON + timedelta(seconds=0.5))  # empty: left out
         subjects.set_tracking(session, world.acme, token, True, NOON + timedelta(seconds=1))
@@ -84,6 +87,7 @@ def test_snapshot_omits_removed_objects(world: World) -> None:
                 token = tokens.create(
                     session,
                     world.acme,
+                    world.networks,
                     TokenCreate(ledger=name, symbol="T", ledger_id=f"0x{number:040x}", name=f"{name} {kind}"),
                 )
                 subjects.set_tracking(session, world.acme, token, True, NOON)
@@ -105,7 +109,9 @@ def test_networks_with_work(world: World) -> None:
         for network in ("ethereum", "polygon", "base", "gnosis"):
             ledgers.put(session, world.acme, world.networks, network, LedgerPut(name=network))
             if network != "gnosis":
-                made[network] = wallets.create(session, world.acme, WalletCreate(ledger=network, ledger_id=USDC))
+                made[network] = wallets.create(
+                    session, world.acme, world.networks, WalletCreate(ledger=network, ledger_id=USDC)
+                )
         subjects.set_tracking(session, world.acme, made["polygon"], True, NOON)
         subjects.set_tracking(session, world.acme, made["base"], True, NOON)
         subjects.set_tracking(session, world.acme, made["base"], False, NOON + timedelta(hours=1))

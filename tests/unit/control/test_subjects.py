@@ -40,14 +40,14 @@ def add_token(world: World, ledger_id: str = USDC, **values: Any) -> SubjectRow:
     given = {"ledger": "main", "symbol": "T"} | values
     now = given.pop("now", None)
     with world.store.write() as session:
-        return tokens.create(session, world.acme, TokenCreate(ledger_id=ledger_id, **given), now)
+        return tokens.create(session, world.acme, world.networks, TokenCreate(ledger_id=ledger_id, **given), now)
 
 
 def add_wallet(world: World, ledger_id: str = USDC, **values: Any) -> SubjectRow:
     given = {"ledger": "main"} | values
     now = given.pop("now", None)
     with world.store.write() as session:
-        return wallets.create(session, world.acme, WalletCreate(ledger_id=ledger_id, **given), now)
+        return wallets.create(session, world.acme, world.networks, WalletCreate(ledger_id=ledger_id, **given), now)
 
 
 def track(world: World, token: SubjectRow, enabled: bool, now: datetime, **values: Any) -> SubjectRow:
@@ -115,7 +115,7 @@ def test_another_tenants_and_another_kinds_ids_do_not_exist(world: World, main: 
                 tokens.get(session, tenant_id, token_id)
         with pytest.raises(NotFound):
             wallets.get(session, world.acme.tenant_id, token.id)
-        assert tokens.list_page(session, world.other.tenant_id, SubjectFilters()).rows == ()
+        assert tokens.list_page(session, world.other.tenant_id, world.networks, SubjectFilters()).rows == ()
 
 
 @on_both
@@ -136,8 +136,8 @@ def test_an_identity_is_per_ledger_and_per_tenant(world: World, main: str) -> No
     add_token(world)
     with world.store.write() as session:
         ledgers.put(session, world.acme, world.networks, "ethereum", LedgerPut(name="second"))
-        tokens.create(session, world.acme, TokenCreate(ledger="second", symbol="T", ledger_id=USDC))
-        tokens.create(session, world.other, TokenCreate(ledger="main", symbol="T", ledger_id=USDC))
+        tokens.create(session, world.acme, world.networks, TokenCreate(ledger="second", symbol="T", ledger_id=USDC))
+        tokens.create(session, world.other, world.networks, TokenCreate(ledger="main", symbol="T", ledger_id=USDC))
     assert count(world) == 3
 
 
@@ -164,7 +164,7 @@ def test_a_malformed_token_names_the_field_and_stores_nothing(
 
 def test_another_tenants_ledger_is_unknown(world: World, main: str) -> None:
     with pytest.raises(Invalid) as caught, world.store.write() as session:
-        tokens.create(session, world.other, TokenCreate(ledger=main, symbol="T", ledger_id=USDC))
+        tokens.create(session, world.other, world.networks, TokenCreate(ledger=main, symbol="T", ledger_id=USDC))
     assert caught.value.field == "ledger"
 
 
@@ -175,14 +175,14 @@ def test_roles(world: World, main: str) -> None:
     operator = Principal(world.acme.tenant_id, world.acme.key_id, Role.OPERATOR)
     with world.store.write() as session:
         with pytest.raises(Denied):
-            tokens.create(session, viewer, TokenCreate(ledger="main", symbol="T", ledger_id=address(1)))
+            tokens.create(session, viewer, world.networks, TokenCreate(ledger="main", symbol="T", ledger_id=address(1)))
         with pytest.raises(Denied):
-            wallets.create(session, viewer, WalletCreate(ledger="main", ledger_id=address(1)))
+            wallets.create(session, viewer, world.networks, WalletCreate(ledger="main", ledger_id=address(1)))
         with pytest.raises(Denied):
             subjects.set_tracking(session, operator, token, True)
         with pytest.raises(Denied):
             subjects.set_tracking(session, operator, wallet, True)
-        tokens.create(session, operator, TokenCreate(ledger="main", symbol="T", ledger_id=address(1)))
+        tokens.create(session, operator, world.networks, TokenCreate(ledger="main", symbol="T", ledger_id=address(1)))
     with pytest.raises(NotFound), world.store.write() as session:
         subjects.set_tracking(session, world.other, token, True)
     assert spans(world, token) == spans(world, wallet) == []
@@ -233,7 +233,7 @@ def test_windows_stay_in_order_for_any_requests_and_clock(world: World, main: st
     @settings(max_examples=30)
     def check(steps: list[tuple[bool, timedelta]]) -> None:
         with world.store.write() as session:
-            wallet = wallets.create(session, world.acme, WalletCreate(ledger="main", ledger_id=USDC))
+            wallet = wallets.create(session, world.acme, world.networks, WalletCreate(ledger="main", ledger_id=USDC))
             for enabled, offset in steps:
                 tracked = subjects.set_tracking(session, world.acme, wallet, enabled, NOON + offset)
                 assert tracked.is_tracked is enabled
@@ -263,7 +263,9 @@ def rows(world: World, sort: str = "createdAt", limit: int = 50, **filters: Any)
     after: After | None = None
     with world.store.read() as session:
         while True:
-            page = tokens.list_page(session, world.acme.tenant_id, SubjectFilters(**filters), sort, limit, after)
+            page = tokens.list_page(
+                session, world.acme.tenant_id, world.networks, SubjectFilters(**filters), sort, limit, after
+            )
             assert len(page.rows) <= limit
             found += [row.name or f"({row.symbol})" for row in page.rows]
             after = page.after
@@ -377,22 +379,29 @@ def test_malformed_lists_are_refused(world: World, main: str) -> None:
 def test_wallets_have_no_symbol_to_sort_or_filter_by(world: World, main: str) -> None:
     add_wallet(world, name="w")
     with world.store.read() as session:
-        assert len(wallets.list_page(session, world.acme.tenant_id, SubjectFilters(q="W"), "-name").rows) == 1
+        assert (
+            len(wallets.list_page(session, world.acme.tenant_id, world.networks, SubjectFilters(q="W"), "-name").rows)
+            == 1
+        )
         for filters, sort in ((SubjectFilters(symbol="T"), "name"), (SubjectFilters(), "symbol")):
             with pytest.raises(Invalid):
-                wallets.list_page(session, world.acme.tenant_id, filters, sort)
+                wallets.list_page(session, world.acme.tenant_id, world.networks, filters, sort)
 
 
 def test_a_position_of_another_sort_is_refused(world: World, main: str) -> None:
     with pytest.raises(Invalid) as caught, world.store.read() as session:
-        tokens.list_page(session, world.acme.tenant_id, SubjectFilters(), "createdAt", 5, After("beta", "tok_x"))
+        tokens.list_page(
+            session, world.acme.tenant_id, world.networks, SubjectFilters(), "createdAt", 5, After("beta", "tok_x")
+        )
     assert caught.value.field == "cursor"
 
 
 @on_postgres
 def test_a_second_writer_of_the_same_token_waits_and_gets_the_conflict(world: World, main: str) -> None:
     with world.store.write() as session:
-        first = tokens.create(session, world.acme, TokenCreate(ledger="main", symbol="T", ledger_id=USDC))
+        first = tokens.create(
+            session, world.acme, world.networks, TokenCreate(ledger="main", symbol="T", ledger_id=USDC)
+        )
         second = start_waiting(world.settings, lambda: add_token(world))
     refused = second.exception()
     assert isinstance(refused, Conflict)
@@ -402,7 +411,7 @@ def test_a_second_writer_of_the_same_token_waits_and_gets_the_conflict(world: Wo
 @on_postgres
 def test_a_second_writer_succeeds_when_the_first_gives_up(world: World, main: str) -> None:
     with world.store.write() as session:
-        tokens.create(session, world.acme, TokenCreate(ledger="main", symbol="T", ledger_id=USDC))
+        tokens.create(session, world.acme, world.networks, TokenCreate(ledger="main", symbol="T", ledger_id=USDC))
         second = start_waiting(world.settings, lambda: add_token(world))
         session.rollback()
     made = second.result()
@@ -559,8 +568,71 @@ def test_ledger_is_not_removed_while_a_token_is_added(world: World, main: str) -
             ledgers.remove(session, world.acme, "main")
 
     with world.store.write() as session:
-        tokens.create(session, world.acme, TokenCreate(ledger="main", symbol="T", ledger_id=USDC))
+        tokens.create(session, world.acme, world.networks, TokenCreate(ledger="main", symbol="T", ledger_id=USDC))
         second = start_waiting(world.settings, remove)
     refused = second.exception()
     assert isinstance(refused, Conflict)
     assert (refused.code, count(world)) == ("ledger-in-use", 1)
+
+
+OLD_SCRIPT_ADDRESS, SCRIPT_ADDRESS = "3GBygsGPvTdfKMbq4AKZZRu1sPMWPEsBfd", "MNQ7zkgMsaV67rsjA3JuP59RC5wxRXpwgE"
+
+
+@pytest.fixture
+def litecoin(world: World) -> None:
+    """Create a ledger «coins» for acme."""
+    with world.store.write() as session:
+        ledgers.put(session, world.acme, world.networks, "litecoin", LedgerPut(name="coins"))
+
+
+def test_wallet_is_stored_in_the_networks_canonical_form(world: World, litecoin: None) -> None:
+    wallet = add_wallet(world, OLD_SCRIPT_ADDRESS, ledger="coins")
+    assert wallet.address == wallet.presented_address == SCRIPT_ADDRESS
+    with pytest.raises(Conflict) as caught:
+        add_wallet(world, SCRIPT_ADDRESS, ledger="coins")
+    assert (caught.value.code, caught.value.existing_id) == ("duplicate-wallet", wallet.id)
+    for text in (OLD_SCRIPT_ADDRESS, SCRIPT_ADDRESS):
+        filters = SubjectFilters(ledger_id=text)
+        with world.store.read() as session:
+            assert wallets.list_page(session, world.acme.tenant_id, world.networks, filters).rows == (wallet,)
+
+
+def test_address_of_another_network_is_refused(world: World, main: str, litecoin: None) -> None:
+    for ledger, text in (("coins", "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4"), ("coins", USDC), ("main", "native")):
+        with pytest.raises(Invalid) as caught:
+            add_wallet(world, text, ledger=ledger)
+        assert (caught.value.field, caught.value.code) == ("ledgerId", "invalid-address")
+    assert count(world) == 0
+
+
+@pytest.mark.parametrize(
+    ("ledger", "text", "code"),
+    [
+        ("main", "native", "native-asset"),
+        ("main", "NATIVE", "native-asset"),
+        ("coins", "Native", "native-asset"),
+        ("coins", SCRIPT_ADDRESS, "no-tokens"),
+        ("coins", USDC, "no-tokens"),
+    ],
+)
+def test_native_asset_is_no_token(world: World, main: str, litecoin: None, ledger: str, text: str, code: str) -> None:
+    with pytest.raises(Invalid) as caught:
+        add_token(world, text, ledger=ledger)
+    assert (caught.value.field, caught.value.code) == ("ledgerId", code)
+    assert "create a wallet to see its balance" in str(caught.value)
+    assert count(world) == 0
+
+
+def test_ledger_of_an_undefined_or_changed_network_accepts_no_subjects(world: World, main: str) -> None:
+    defined = world.networks["ethereum"]
+    del world.networks["ethereum"]
+    for add in (add_token, add_wallet):
+        with pytest.raises(Conflict, match="LEDGERMART_NETWORKS no longer defines it") as caught:
+            add(world)
+        assert caught.value.code == "network-undefined"
+    world.networks["ethereum"] = replace(defined, own=world.networks["polygon"].own)
+    for add in (add_token, add_wallet):
+        with pytest.raises(Conflict, match="is in use as") as caught:
+            add(world)
+        assert caught.value.code == "network-changed"
+    assert count(world) == 0

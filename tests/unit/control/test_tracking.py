@@ -25,13 +25,15 @@ USDC = "0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48"
 def token(world: World) -> SubjectRow:
     with world.store.write() as session:
         ledgers.put(session, world.acme, world.networks, "ethereum", LedgerPut(name="main"))
-        return tokens.create(session, world.acme, TokenCreate(ledger="main", symbol="USDC", ledger_id=USDC))
+        return tokens.create(
+            session, world.acme, world.networks, TokenCreate(ledger="main", symbol="USDC", ledger_id=USDC)
+        )
 
 
 @pytest.fixture
 def wallet(world: World, token: SubjectRow) -> SubjectRow:
     with world.store.write() as session:
-        return wallets.create(session, world.acme, WalletCreate(ledger="main", ledger_id=USDC))
+        return wallets.create(session, world.acme, world.networks, WalletCreate(ledger="main", ledger_id=USDC))
 
 
 def track(world: World, subject: SubjectRow, history: str | None, **values: Any) -> Tracking:
