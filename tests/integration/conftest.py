@@ -11,7 +11,7 @@ import pytest
 
 from tests.chain.conftest import GENESIS_TIME
 from tests.chain.node import AnvilNode
-from tests.integration.harness import LocalNetwork, Service
+from tests.integration.harness import LocalNetwork, LocalUtxoNetwork, Service
 from tests.integration.release_folder import RELEASES
 from tests.shared import once, run_folder
 
@@ -31,7 +31,7 @@ def make_service(tmp_path: Path) -> Iterator[MakeService]:
     """Make a service over networks; a second one in the same test needs another name."""
     with ExitStack() as stack:
 
-        def make(*networks: LocalNetwork, name: str = "service", **settings: str) -> Service:
+        def make(*networks: LocalNetwork | LocalUtxoNetwork, name: str = "service", **settings: str) -> Service:
             service = Service(tmp_path / name, networks, settings)
             stack.callback(service.close)
             return service

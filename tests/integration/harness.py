@@ -35,7 +35,9 @@ from pipelines.deliver.progress import write_progress
 from pipelines.extract.budget import Budget
 from pipelines.extract.evm.dialect import EVM
 from pipelines.extract.evm.family import EvmNode
-from pipelines.extract.jsonrpc.client import RpcClient
+from pipelines.extract.jsonrpc.client import Dialect, RpcClient
+from pipelines.extract.utxo.dialect import UTXO
+from pipelines.extract.utxo.family import UtxoNode
 from pipelines.history.collecting import collect_history
 from pipelines.network_cycle import collect_network
 from pipelines.raw.builds import finish_batch
@@ -72,6 +74,9 @@ _STABLE = {
         select * exclude (batch_id) replace (total_supply_raw::varchar as total_supply_raw, {_OWED_TO})""",
     "blocks": "select * exclude (batch_id)",
 }
+
+
+_NODES: dict[str, tuple[type[EvmNode] | type[UtxoNode], Dialect]] = {"evm": (EvmNode, EVM), "utxo": (UtxoNode, UTXO)}
 
 
 @dataclass(frozen=True)
@@ -173,7 +178,7 @@ class Service:
     """
 
     def __init__(
-        self, folder: Path, networks: Sequence[LocalNetwork], settings: Mapping[str, str] | None = None
+        self, folder: Path, networks: Sequence[LocalNetwork | LocalUtxoNetwork], settings: Mapping[str, str] | None = None
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         definitions = folder / "networks.toml"
@@ -257,7 +262,7 @@ class Service:
 
     # The pipeline
 
-    def node(self, network: str = "local", urls: Sequence[str] = (), **options: Any) -> EvmNode:
+    def node(self, network: str = "local", urls: Sequence[str] = (), **options: Any) -> Any:
         """Open a node with few attempts and no waiting; `urls` replace its own, `options` are those of RpcClient."""
         defined = self.networks[network]
         naps = Naps()
@@ -269,7 +274,8 @@ class Service:
             "clock": naps.clock,
             **options,
         }
-        return EvmNode(defined, RpcClient(network, urls or defined.rpc_urls, EVM, **patience))
+        kind, dialect = _NODES[defined.family]
+        return kind(defined, RpcClient(network, urls or defined.rpc_urls, dialect, **patience))
 
     @contextmanager
     def _batch(self, warehouse: Path | None = None) -> Iterator[tuple[duckdb.DuckDBPyConnection, int]]:
@@ -283,7 +289,7 @@ class Service:
             yield connection, batch
 
     def cycle(
-        self, network: str = "local", *, node: EvmNode | None = None, warehouse: Path | None = None
+        self, network: str = "local", *, node: EvmNode | UtxoNode | None = None, warehouse: Path | None = None
     ) -> NetworkReport:
         """Run one cycle of one network in this process; after a successful one, assert the raw checks.
 
