@@ -176,7 +176,12 @@ class FaultProxy(LoopbackServer):
     def __init__(self, upstream: str) -> None:
         super().__init__()
         self._http = urllib3.PoolManager(maxsize=16, retries=False, timeout=300)
-        self._upstream = upstream
+        parts = urllib3.util.parse_url(upstream)
+        self._upstream = parts._replace(auth=None).url
+        self._headers = {
+            "Content-Type": "application/json",
+            **(urllib3.util.make_headers(basic_auth=parts.auth) if parts.auth else {}),
+        }
         self._lock = threading.Lock()
         self._acting = threading.Lock()
         self._armed: list[_Armed] = []
@@ -323,9 +328,7 @@ class FaultProxy(LoopbackServer):
         return answer
 
     def _forward(self, request: Any) -> urllib3.BaseHTTPResponse:
-        return self._http.request(
-            "POST", self._upstream, body=json.dumps(request).encode(), headers={"Content-Type": "application/json"}
-        )
+        return self._http.request("POST", self._upstream, body=json.dumps(request).encode(), headers=self._headers)
 
 
 def _error(call: dict[str, Any], error: dict[str, Any]) -> dict[str, Any]:

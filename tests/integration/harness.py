@@ -178,7 +178,10 @@ class Service:
     """
 
     def __init__(
-        self, folder: Path, networks: Sequence[LocalNetwork | LocalUtxoNetwork], settings: Mapping[str, str] | None = None
+        self,
+        folder: Path,
+        networks: Sequence[LocalNetwork | LocalUtxoNetwork],
+        settings: Mapping[str, str] | None = None,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         definitions = folder / "networks.toml"

@@ -1,6 +1,6 @@
 """A chain of outputs from a real node to the marts, compared with the blocks' JSON and the node's own scan."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -9,11 +9,13 @@ import pytest
 
 from pipelines.raw.builds import record_transform
 from pipelines.raw.database import open_warehouse
+from tests.chain.fault_proxy import FaultProxy, LieFault, RpcFault
+from tests.chain.utxo_mweb import MwebTraffic
 from tests.chain.utxo_node import UtxoNode
 from tests.chain.utxo_world import OPEN_SCRIPT, UtxoWorld, data_script
 from tests.integration.conftest import MakeService
 from tests.integration.dbt_runner import LATER_CYCLE, Stores, build_over_nothing, open_marts, run_dbt
-from tests.integration.harness import LocalUtxoNetwork, Service
+from tests.integration.harness import LocalUtxoNetwork
 from tests.oracles.utxo_chain import ChainOracle
 
 KINDS = ("p2wpkh", "p2pkh", "p2sh-p2wpkh", "p2wsh", "p2tr")
@@ -154,8 +156,10 @@ class Case:
         newest = {}
         for wallet, ranges in self.ranges().items():
             for first, last in ranges:
+                # Adjoining ranges are one in the marts.
+                opened = max(at for one, at in known if one == wallet and at <= first)
                 for number in range(first, last + 1):
-                    newest[wallet] = [quantity for at, quantity in known[wallet, first] if at <= number][-1]
+                    newest[wallet] = [quantity for at, quantity in known[wallet, opened] if at <= number][-1]
                     assert newest[wallet] == oracle.balance(wallet, number), (wallet, number)
         assert newest == oracle.scan(self.subjects)
 
@@ -227,3 +231,259 @@ def test_wallets_agree_with_the_chain_through_everything(node: UtxoNode, make_se
         world.mine()
     case.build()
     case.check()
+
+
+def test_a_clean_collection_and_build_give_the_same(node: UtxoNode, make_service: MakeService, tmp_path: Path) -> None:
+    case = Case(node, make_service)
+    first = node.head()
+    for number in range(3):
+        spend(case, number)
+        case.world.mine()
+    case.track(case.time(first))
+    case.build()
+    for number in range(3, 6):
+        spend(case, number)
+        case.world.mine()
+        case.build()
+    case.check()
+    rows = "select * exclude (batch_id) from raw.{} order by all"
+    stepwise = {table: case.service.query(rows.format(table)) for table in ("utxo_transactions", "utxo_outputs")}
+    stores = build_over_nothing(tmp_path / "clean")
+    assert case.service.cycle(warehouse=stores.warehouse).error is None
+    case.transform(stores, "--full-refresh")
+    case.check_balances(ChainOracle(node), stores)
+    for table, expected in stepwise.items():
+        assert case.service.query(rows.format(table), warehouse=stores.warehouse) == expected
+
+
+def test_a_node_without_outputs_of_inputs_is_exact_from_now_on(bare_node: UtxoNode, make_service: MakeService) -> None:
+    case = Case(bare_node, make_service)
+    # The next block is the first one of the view: its outputs spent later are those of the scan.
+    case.track(case.time(bare_node.head()) + timedelta(seconds=1))
+    case.build()
+    for number in range(6):
+        spend(case, number)
+        case.world.mine()
+        case.build()
+    oracle = ChainOracle(bare_node)
+    case.check_readings(oracle)
+    case.check_balances(oracle, case.stores)
+    rows = case.service.query("select distinct fee_status, counterparties is null from raw.utxo_transactions")
+    # Own payments are known in full; those of others have inputs that nobody gives.
+    assert ("Paid", False) in rows
+    assert ("NotRead", True) in rows
+
+
+def test_a_past_range_without_outputs_of_inputs_says_what_is_unread(
+    bare_node: UtxoNode, make_service: MakeService
+) -> None:
+    case = Case(bare_node, make_service)
+    first = bare_node.head() - 2
+    spend(case, 0)
+    case.world.mine(4)
+    case.track(case.time(first))
+    case.build()
+    failures = case.service.query("select from_block, to_block, detail from raw.collection_failures")
+    assert [(low <= first + 3 <= high, "booked by balance" in detail) for low, high, detail in failures] == [
+        (True, True)
+    ]
+    # Readings are right anyway.
+    case.check_readings(ChainOracle(bare_node))
+
+
+def test_history_from_the_first_block_needs_no_outputs_of_inputs(
+    bare_node: UtxoNode, make_service: MakeService
+) -> None:
+    case = Case(bare_node, make_service)
+    for number in range(3):
+        spend(case, number)
+        case.world.mine()
+    case.track(case.time(bare_node.head()) + timedelta(seconds=1))
+    case.world.mine(12)
+    case.build()
+    unread = case.service.query("select count(*) from raw.collection_failures")
+    for subject in case.subjects.values():
+        case.service.ask_history(case.tenant, subject, "block:1", native="full")
+    for report in case.service.history():
+        assert report.error is None
+    spend(case, 3)
+    case.world.mine()
+    case.build()
+    assert {ranges[0][0] for ranges in case.ranges().values()} == {1}
+    case.check_readings(ChainOracle(bare_node))
+    case.check_balances(ChainOracle(bare_node), case.stores)
+    assert case.service.query("select count(*) from raw.collection_failures") == unread
+
+
+def with_prevouts(node: UtxoNode) -> list[LieFault]:
+    """Have a node give outputs of inputs with a block, in the form of other nodes."""
+
+    def block(params: list[Any], result: Any) -> Any:
+        if params[1] != 3:
+            return result
+        answer = node.rpc("getblock", params[0], 2)
+        for transaction in answer["tx"]:
+            for one in transaction["vin"]:
+                if "txid" in one:
+                    spent = node.rpc("getrawtransaction", one["txid"], True)["vout"][one["vout"]]
+                    one["prevout"] = {"value": float(spent["value"]), "scriptPubKey": spent["scriptPubKey"]}
+        return {"tx": [{"vin": transaction["vin"]} for transaction in answer["tx"]]}
+
+    return [
+        LieFault(methods=["getblock"], tell=block),
+        LieFault(methods=["help"], tell=lambda _, result: f"{result} prevout"),
+    ]
+
+
+def test_outputs_of_inputs_may_come_with_the_block(node: UtxoNode, make_service: MakeService) -> None:
+    case = Case(node, make_service)
+    first = node.head()
+    for number in range(3):
+        spend(case, number)
+        case.world.mine()
+    with FaultProxy(node.url) as proxy:
+        proxy.inject(*with_prevouts(node))
+        case.service.point_at("local", proxy.url)
+        case.track(case.time(first))
+        case.build()
+        assert proxy.count("getrawtransaction") <= 5
+        case.check()
+
+
+def test_native_balances_are_scanned_once_a_day(node: UtxoNode, make_service: MakeService) -> None:
+    case = Case(node, make_service)
+    with FaultProxy(node.url) as proxy:
+        case.service.point_at("local", proxy.url)
+        case.track(case.time(node.head()) + timedelta(seconds=1), case.wallets[0])
+        case.world.mine(12)
+        case.service.good_cycle()
+        scans = proxy.count("scantxoutset")
+        for number in range(5):
+            case.world.pay({case.wallets[0]: 10**6 + number})
+            case.world.mine()
+            case.service.good_cycle()
+        assert proxy.count("scantxoutset") == scans
+        # A new wallet is scanned at once, and with it all others.
+        case.track(case.time(node.head()) + timedelta(seconds=1), case.wallets[1])
+        case.world.mine(12)
+        case.service.good_cycle()
+        assert proxy.count("scantxoutset") > scans
+        scans = proxy.count("scantxoutset")
+        case.world.mine(24 * 3600 // node.step_seconds)
+        case.service.good_cycle()
+        assert proxy.count("scantxoutset") == scans + 1
+        case.service.good_cycle()
+        assert proxy.count("scantxoutset") == scans + 1
+    case.transform(case.stores)
+    case.check()
+
+
+def changed(text: str, old: bytes, new: bytes) -> str:
+    """Replace bytes in hexadecimal text."""
+    assert text.count(old.hex()) >= 1
+    return text.replace(old.hex(), new.hex())
+
+
+def amount(units: int) -> bytes:
+    return units.to_bytes(8, "little")
+
+
+def left_out(text: str) -> str:
+    """Remove the last transaction of a block with two, which is the shorter way to a consistent count."""
+    raw = bytes.fromhex(text)
+    assert raw[80] == 2
+    return (raw[:80] + b"\1" + raw[81:]).hex()
+
+
+PAID = 1_234_567
+LIES = {
+    "an amount": ("getblock", lambda _, text: changed(text, amount(PAID), amount(PAID + 1)), "Merkle root"),
+    "a left-out transaction": ("getblock", lambda _, text: left_out(text), "after the last transaction"),
+    "no block": ("getblock", lambda *_: "00", "a header of 1 bytes"),
+    "a false time": (
+        "getblockheader",
+        lambda params, text: text[:136] + "00000001" + text[144:] if params[1] is False else text,
+        "header of another block",
+    ),
+    "an output of a scan": (
+        "scantxoutset",
+        lambda _, result: {
+            **result,
+            "unspents": [{**one, "amount": 21} for one in result["unspents"]],
+        },
+        "another one than the scan says",
+    ),
+    "a spent output": (
+        "getrawtransaction",
+        lambda params, text: changed(text, b"\2\0\0\0", b"\1\0\0\0") if len(params) == 2 else text,
+        "another transaction",
+    ),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_lie_is_refused_and_nothing_is_stored(lie: str, node: UtxoNode, make_service: MakeService) -> None:
+    method, tell, words = LIES[lie]
+    case = Case(node, make_service)
+    case.world.mine(12)
+    first = node.head() + 1
+    case.world.pay({case.wallets[0]: PAID})
+    case.world.mine()
+    with FaultProxy(node.url) as proxy:
+        case.service.point_at("local", proxy.url)
+        case.track(case.time(first))
+        proxy.inject(LieFault(methods=[method], tell=tell))
+        report = case.service.cycle()
+        assert report.error is not None
+        assert words in report.error
+        assert case.service.query("select count(*) from raw.utxo_transactions") == [(0,)]
+        proxy.clear()
+        case.build()
+    case.check()
+
+
+def test_a_pruned_node_names_the_block_that_it_lacks(node: UtxoNode, make_service: MakeService) -> None:
+    case = Case(node, make_service)
+    first = node.head() - 5
+    with FaultProxy(node.url) as proxy:
+        case.service.point_at("local", proxy.url)
+        pruned = RpcFault(methods=["getblock"], code=-1, message="Block not available (pruned data)")
+        proxy.inject(pruned)
+        case.track(case.time(first))
+        report = case.service.cycle()
+        assert report.error is not None
+        assert "lacks the state or history of the block" in report.error
+        proxy.clear()
+        case.build()
+    case.check()
+
+
+def test_a_node_that_still_reads_the_chain_says_so(node: UtxoNode, make_service: MakeService) -> None:
+    case = Case(node, make_service)
+    with FaultProxy(node.url) as proxy:
+        case.service.point_at("local", proxy.url)
+        proxy.inject(LieFault(methods=["getblockchaininfo"], tell=lambda _, result: {**result, "headers": 10_000}))
+        case.track(case.time(node.head() - 3))
+        report = case.service.cycle()
+        assert report.error is not None
+        assert f"it has block {node.head()} of 10000" in report.error
+
+
+def test_payments_out_of_the_extension_are_plain_movements(make_service: MakeService) -> None:
+    with UtxoNode(mweb=True) as node:
+        traffic = MwebTraffic(node)
+        service = make_service(LocalUtxoNetwork("local", node.url))
+        tenant = service.tenant()
+        receiver = str(node.rpc("getnewaddress", "", "bech32"))
+        opened = datetime.fromtimestamp(node.rpc("getblockheader", node.block_hash(node.head()))["mediantime"], UTC)
+        service.wallet(tenant, receiver, tracked_from=opened)
+        traffic.pay_out(receiver, "0.7")
+        traffic.pay_in("3")
+        node.mine(traffic.address, 3)
+        service.good_cycle()
+        ((received, status, others),) = service.query(
+            "select received_raw::varchar, fee_status, counterparties from raw.utxo_transactions"
+        )
+        assert (received, status, others) == ("70000000", "NotPaid", [])
+        oracle = ChainOracle(node)
+        assert oracle.scan([receiver]) == {receiver: 70_000_000}

@@ -21,7 +21,7 @@ from pipelines.extract.jsonrpc.client import RpcClient
 from pipelines.extract.utxo.blocks import BLOCK_CALL, Numbered, read_blocks
 from pipelines.extract.utxo.definition import own_definition
 from pipelines.extract.utxo.headers import read_hashes
-from pipelines.extract.utxo.prevouts import Prevout, Source, index_of, outpoint, read_prevouts
+from pipelines.extract.utxo.prevouts import Prevout, Source, check_unspent, index_of, outpoint, read_prevouts
 from pipelines.extract.utxo.scans import SCAN_CALL, Scan, scan
 from pipelines.extract.utxo.serialization import OUTPOINT_BYTES, RawTransaction, shown
 from pipelines.ranges import FIRST_BLOCK, BlockRange
@@ -146,9 +146,10 @@ class OutputCollector:
             known = dict(rows.select("address", "known_since").iter_rows())
         unknown = sorted(self._watched - known.keys())
         if unknown:
-            self._scan = scan(
-                self._client, {one: self._own.script(one) for one in unknown}, self._network.native_decimals
-            )
+            scripts = {one: self._own.script(one) for one in unknown}
+            self._scan = scan(self._client, scripts, self._network.native_decimals)
+            older = [one for one in self._scan.unspent if one.created < first]
+            check_unspent(self._client, older, scripts, has_extension=self._has_extension)
             known |= dict.fromkeys(unknown, self._scan.block_number)
         self._incomplete_to = max(known.values())
         return self._openings(unknown)

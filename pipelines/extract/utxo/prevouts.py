@@ -5,7 +5,7 @@ the transaction's id. What comes with a block is the node's word: no hash of the
 """
 
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
 from enum import StrEnum
 from typing import NamedTuple
@@ -15,12 +15,13 @@ import msgspec
 from pipelines.extract.errors import MalformedAnswer, StateUnavailable
 from pipelines.extract.jsonrpc.client import LARGE_ANSWER, Call, RpcClient
 from pipelines.extract.utxo.blocks import BLOCK_CALL, Numbered
-from pipelines.extract.utxo.headers import Hash
-from pipelines.extract.utxo.scans import base_units
+from pipelines.extract.utxo.headers import Hash, read_hashes
+from pipelines.extract.utxo.scans import Unspent, base_units
 from pipelines.extract.utxo.serialization import RawTransaction, read_transaction, shown
 
 TRANSACTION_CALL = "getrawtransaction"
 _WITH_PREVOUTS = 3
+_HEX = False
 _TRANSACTIONS_PER_REQUEST = 1_000
 
 
@@ -134,7 +135,7 @@ def _of_index(client: RpcClient, references: Collection[bytes], *, has_extension
     ids = sorted(by_transaction)
     for at in range(0, len(ids), _TRANSACTIONS_PER_REQUEST):
         piece = ids[at : at + _TRANSACTIONS_PER_REQUEST]
-        calls: list[Call] = [(TRANSACTION_CALL, [shown(id_), False]) for id_ in piece]
+        calls: list[Call] = [(TRANSACTION_CALL, [shown(id_), _HEX]) for id_ in piece]
         for id_, answer in zip(piece, client.batch(calls, str, allow_errors=True), strict=True):
             if not isinstance(answer, str):
                 detail = f"the node's index lacks transaction {shown(id_)}"
@@ -146,6 +147,42 @@ def _of_index(client: RpcClient, references: Collection[bytes], *, has_extension
                     raise MalformedAnswer(client.network, TRANSACTION_CALL, detail=detail)
                 found[one] = Prevout(*outputs[index_of(one)])
     return found
+
+
+def check_unspent(
+    client: RpcClient, unspent: Sequence[Unspent], script_of: Mapping[str, bytes], *, has_extension: bool
+) -> None:
+    """Compare outputs that a scan found with their transactions, whose ids prove them.
+
+    No index is needed, because the block of each one is named. A node that has deleted the block cannot prove them.
+
+    Args:
+        script_of: scripts by address.
+        has_extension: as for `read_block`.
+
+    Raises:
+        MalformedAnswer: a transaction has another output at that place.
+    """
+    numbers = sorted({one.created for one in unspent})
+    hashes = dict(zip(numbers, read_hashes(client, numbers), strict=True))
+    by_transaction: dict[str, list[Unspent]] = defaultdict(list)
+    for one in unspent:
+        by_transaction[one.transaction].append(one)
+    ids = sorted(by_transaction)
+    for at in range(0, len(ids), _TRANSACTIONS_PER_REQUEST):
+        piece = ids[at : at + _TRANSACTIONS_PER_REQUEST]
+        calls: list[Call] = [(TRANSACTION_CALL, [id_, _HEX, hashes[by_transaction[id_][0].created]]) for id_ in piece]
+        for id_, answer in zip(piece, client.batch(calls, str, allow_errors=True), strict=True):
+            if isinstance(answer, StateUnavailable):
+                continue
+            if not isinstance(answer, str):
+                detail = f"block {by_transaction[id_][0].created} lacks the transaction {id_} of a scanned output"
+                raise MalformedAnswer(client.network, TRANSACTION_CALL, detail=detail) from answer
+            outputs = _checked(client, bytes.fromhex(id_)[::-1], answer, has_extension=has_extension).outputs
+            for one in by_transaction[id_]:
+                if one.position >= len(outputs) or outputs[one.position] != (one.amount, script_of[one.address]):
+                    detail = f"output {one.position} of transaction {id_} is another one than the scan says"
+                    raise MalformedAnswer(client.network, TRANSACTION_CALL, detail=detail)
 
 
 def _checked(client: RpcClient, id_: bytes, answer: str, *, has_extension: bool) -> RawTransaction:
