@@ -179,6 +179,7 @@ def _to_network(network: NetworkDefinition, row: NetworkRow | None) -> Network:
         capabilities=Capabilities(
             internal_transfers=row.has_traces if row and is_probed else None,
             archive=row.has_archive if row and is_probed else None,
+            input_addresses=row.has_input_addresses if row and is_probed else None,
         ),
         status=row.status if row and is_probed else "NotProbed" if network.is_enabled else "Disabled",
         status_detail=row.status_detail if row and is_probed else network.disabled_reason,
@@ -194,7 +195,7 @@ def _to_undefined(row: NetworkRow) -> Network:
         chain_id=row.chain_id,
         native_symbol=row.native_symbol,
         address_format=codec_for(row.family).address_format,
-        capabilities=Capabilities(internal_transfers=None, archive=None),
+        capabilities=Capabilities(internal_transfers=None, archive=None, input_addresses=None),
         status="Undefined",
         status_detail=undefined_reason(row.network),
     )

@@ -22,6 +22,7 @@ class NetworkRow(Row, frozen=True):
     final_number: int | None
     has_archive: bool | None
     has_traces: bool | None
+    has_input_addresses: bool | None
 
 
 class StatisticsRow(Row, frozen=True):

@@ -25,7 +25,13 @@ class Capabilities(Schema, frozen=True, kw_only=True):
     """Capabilities of the network's node; null until it was probed."""
 
     internal_transfers: Annotated[bool | None, Meta(description="The node traces internal transfers of native value.")]
-    archive: Annotated[bool | None, Meta(description="The node has old states (an archive node).")]
+    archive: Annotated[
+        bool | None, Meta(description="The node has old states (an archive node), so past balances can be read.")
+    ]
+    input_addresses: Annotated[
+        bool | None,
+        Meta(description="The node names the senders of every transaction. Without them, some fees are unknown too."),
+    ]
 
 
 class Network(Schema, frozen=True, kw_only=True):

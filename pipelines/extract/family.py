@@ -51,6 +51,9 @@ SLOW_BALANCES = "slow_balances"
 """Capability of a node: it reads balances of any number of wallets at once, but only at its head, and takes minutes.
 Cycles read them once a day."""
 
+INPUT_ADDRESSES = "input_addresses"
+"""Capability of a node: it names the senders of every transaction, so that they and the fee are known."""
+
 PROVEN_BLOCKS = 100
 """Blocks that one call of `Node.proven` takes at most."""
 

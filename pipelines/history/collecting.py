@@ -33,7 +33,7 @@ from pipelines.extract.errors import (
     StateUnavailable,
 )
 from pipelines.extract.families import open_node
-from pipelines.extract.family import Header, Node
+from pipelines.extract.family import SLOW_BALANCES, Header, Node
 from pipelines.extract.headers import header_of
 from pipelines.history.requests import (
     Request,
@@ -160,7 +160,7 @@ def _begin(
         for request in requests:
             if not request.is_resolved and not _waits(connection, network):
                 try:
-                    _settle(connection, node, head, request, batch_id)
+                    _settle(connection, node, capabilities, head, request, batch_id)
                 except ExtractError as error:
                     if isinstance(error, _OUTAGES):
                         raise
@@ -245,10 +245,17 @@ def _note(connection: duckdb.DuckDBPyConnection, report: NetworkReport, error: E
     record_failure(connection, report.network, error.call, (error.from_block, error.to_block), str(error), batch_id)
 
 
-def _settle(connection: duckdb.DuckDBPyConnection, node: Node, head: Header, request: Request, batch_id: int) -> None:
+def _settle(
+    connection: duckdb.DuckDBPyConnection,
+    node: Node,
+    capabilities: frozenset[str],
+    head: Header,
+    request: Request,
+    batch_id: int,
+) -> None:
     network = node.network.name
     try:
-        resolved = _resolve(node, head, request)
+        resolved = _resolve(node, capabilities, head, request)
     except _Unanswerable as error:
         resolve_request(connection, request, network, None, None, None, str(error), batch_id)
         return
@@ -257,7 +264,7 @@ def _settle(connection: duckdb.DuckDBPyConnection, node: Node, head: Header, req
     resolve_request(connection, request, network, resolved.covered, resolved.native, resolved.note, None, batch_id)
 
 
-def _resolve(node: Node, head: Header, request: Request) -> _Resolved:
+def _resolve(node: Node, capabilities: frozenset[str], head: Header, request: Request) -> _Resolved:
     start = parse_bound(request.from_text)
     creation: int | None = None
     if start.kind is BoundKind.CREATION:
@@ -277,6 +284,9 @@ def _resolve(node: Node, head: Header, request: Request) -> _Resolved:
     blocks = last - first + 1
     cost = node.cost_of_full(blocks)
     native = str(native_mode(request.native, blocks, node.network.native))
+    if request.native is None and SLOW_BALANCES in capabilities:
+        # Past balances cannot be read, so a range without transactions would have nothing.
+        return _Resolved(covered, str(NativeMode.FULL), cost)
     if request.native is not None:
         return _Resolved(covered, native, cost if native == NativeMode.FULL else None)
     if native != node.network.native:

@@ -24,10 +24,10 @@ BODY_OF_WALLET = {"ledger": EXAMPLE_LEDGER, "ledgerId": ADDRESS}
 def test_networks_are_listed_with_the_state_of_their_nodes(client: TestClient[Any]) -> None:
     ethereum, sepolia = client.get("/v1/networks").json()["data"]
     assert ethereum["status"] == "Healthy"
-    assert ethereum["capabilities"] == {"internalTransfers": False, "archive": True}
+    assert ethereum["capabilities"] == {"internalTransfers": False, "archive": True, "inputAddresses": False}
     assert sepolia["status"] == "Disabled"
     assert "LEDGERMART_TEST_UNSET_RPC_URL" in sepolia["statusDetail"]
-    assert sepolia["capabilities"] == {"internalTransfers": None, "archive": None}
+    assert sepolia["capabilities"] == {"internalTransfers": None, "archive": None, "inputAddresses": None}
 
 
 def test_a_ledger_is_created_then_updated(client: TestClient[Any]) -> None:

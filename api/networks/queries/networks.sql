@@ -11,6 +11,7 @@ select
     head_time,
     final_number,
     has_archive,
-    has_traces
+    has_traces,
+    has_input_addresses
 from marts.networks
 order by network

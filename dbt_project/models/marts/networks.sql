@@ -32,7 +32,8 @@ described as (
         network_states.head_time,
         network_states.final_number,
         list_contains(network_states.capabilities, 'past_balances') as has_archive,
-        list_contains(network_states.capabilities, 'traces') as has_traces
+        list_contains(network_states.capabilities, 'traces') as has_traces,
+        list_contains(network_states.capabilities, 'input_addresses') as has_input_addresses
     from networks
     left join network_states on networks.network = network_states.network
 

@@ -27,6 +27,7 @@ from pipelines.extract.evm.narrowing import find_balance_changes, find_creation_
 from pipelines.extract.evm.probe import NodeFacts, probe
 from pipelines.extract.evm.proofs import RECEIPTS_CALL, prove_transfers
 from pipelines.extract.family import (
+    INPUT_ADDRESSES,
     METADATA,
     PAST_BALANCES,
     PROVABLE,
@@ -90,6 +91,7 @@ class EvmNode:
             PAST_BALANCES: self._probed.has_archive,
             TRACES: self._probed.trace_method is not None,
             PROVABLE: self._probed.recomputes_headers,
+            INPUT_ADDRESSES: True,
             "multicall": self._probed.multicall is not None,
         }
         return frozenset(name for name, is_there in named.items() if is_there)

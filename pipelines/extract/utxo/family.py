@@ -12,6 +12,7 @@ from pipelines.extract.budget import Budget
 from pipelines.extract.errors import NotProvable
 from pipelines.extract.family import (
     BALANCES,
+    INPUT_ADDRESSES,
     METADATA,
     NATIVE,
     SLOW_BALANCES,
@@ -42,9 +43,6 @@ from pipelines.extract.utxo.scans import read_balances
 from pipelines.ranges import FIRST_BLOCK
 from pipelines.rows import Segment
 from pipelines.tables.utxo import TABLES
-
-INPUT_ADDRESSES = "input_addresses"
-"""Capability: the node gives the outputs that inputs spend, and so their addresses."""
 
 
 class UtxoNode:
