@@ -15,7 +15,7 @@ from types import FrameType
 from typing import TypeAlias
 
 from tests import CHECKOUT
-from tests.bench import api, cycle, extract, history, idle, latency, observations, reports, scale, values
+from tests.bench import api, cycle, extract, history, idle, latency, observations, outputs, reports, scale, values
 from tests.bench.machine import describe_machine
 from tests.bench.measurement import Measurement, as_text, summarised
 from tests.chain.process import adopt_orphans, stop_descendants
@@ -24,6 +24,7 @@ _Benchmark: TypeAlias = Callable[[Path, int | None, Callable[[str], None], list[
 _PACKAGES = CHECKOUT / "tests" / "debian-packages"
 _BENCHMARKS: dict[str, _Benchmark] = {
     "extract": extract.run,
+    "outputs": outputs.run,
     "history": history.run,
     "observations": observations.run,
     "cycle": cycle.run,

@@ -12,7 +12,7 @@ from pipelines.ranges import BlockRange
 
 BLOCK_CALL = "getblock"
 # A block has up to 4 MB, its hexadecimal text 8 MB.
-_BLOCKS_PER_REQUEST = 4
+BLOCKS_PER_REQUEST = 4
 # Answer without JSON: the block's own bytes.
 _RAW = 0
 
@@ -34,7 +34,7 @@ def read_blocks(client: RpcClient, covered: BlockRange, *, has_extension: bool) 
     """
 
     def read(start: int) -> list[Numbered]:
-        numbers = range(start, min(start + _BLOCKS_PER_REQUEST, covered.last + 1))
+        numbers = range(start, min(start + BLOCKS_PER_REQUEST, covered.last + 1))
         hashes = read_hashes(client, numbers)
         calls: list[Call] = [(BLOCK_CALL, [hash_, _RAW]) for hash_ in hashes]
         answers = client.batch(calls, str)
@@ -43,7 +43,7 @@ def read_blocks(client: RpcClient, covered: BlockRange, *, has_extension: bool) 
             for number, hash_, answer in zip(numbers, hashes, answers, strict=True)
         ]
 
-    starts = range(covered.first, covered.last + 1, _BLOCKS_PER_REQUEST)
+    starts = range(covered.first, covered.last + 1, BLOCKS_PER_REQUEST)
     parent_hash: str | None = None
     for blocks in map_in_order(read, starts, client.max_in_flight):
         for number, block in blocks:

@@ -20,9 +20,10 @@ from pipelines.extract.family import Part, StoredRows
 from pipelines.extract.jsonrpc.client import RpcClient
 from pipelines.extract.utxo.blocks import BLOCK_CALL, Numbered, read_blocks
 from pipelines.extract.utxo.definition import own_definition
+from pipelines.extract.utxo.dialect import SCAN_CALL
 from pipelines.extract.utxo.headers import read_hashes
 from pipelines.extract.utxo.prevouts import Prevout, Source, check_unspent, index_of, outpoint, read_prevouts
-from pipelines.extract.utxo.scans import SCAN_CALL, Scan, scan
+from pipelines.extract.utxo.scans import Scan, scan
 from pipelines.extract.utxo.serialization import OUTPOINT_BYTES, RawTransaction, shown
 from pipelines.ranges import FIRST_BLOCK, BlockRange
 from pipelines.rows import Segment
@@ -316,17 +317,18 @@ class OutputCollector:
         return False
 
     def _output_rows(self, placed: _Placed) -> Iterator[tuple[object, ...]]:
-        key = _key_of(placed.transaction.id)
+        place, key = placed.key(), _key_of(placed.transaction.id)
         for index, (amount, script) in enumerate(placed.transaction.outputs):
             address = self._scripts.get(script)
             if address is not None:
-                yield (*placed.key(), index, key, address, str(amount))
+                yield (*place, index, key, address, str(amount))
 
     def _transaction_rows(
         self, placed: _Placed, made: Mapping[bytes, RawTransaction], known: Mapping[bytes, _Known]
     ) -> Iterator[tuple[object, ...]]:
         """Yield a row for each watched address of the transaction."""
         numbered, _, transaction = placed
+        place = placed.key()
         is_coinbase = transaction.is_coinbase
         inputs = [] if is_coinbase else [self._spent(one, made, known) for one in transaction.inputs]
         outputs = [self._known(one) for one in transaction.outputs]
@@ -347,7 +349,7 @@ class OutputCollector:
                 fee_status = "Paid" if is_one_sender else "Shared"
             others = (payees if is_sender else payers) - {address}
             yield (
-                *placed.key(),
+                *place,
                 address,
                 is_coinbase,
                 str(spent),

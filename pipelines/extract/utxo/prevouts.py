@@ -6,7 +6,6 @@ the transaction's id. What comes with a block is the node's word: no hash of the
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from decimal import Decimal
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -44,7 +43,7 @@ class _Script(msgspec.Struct):
 
 
 class _Prevout(msgspec.Struct):
-    value: Decimal
+    value: msgspec.Raw
     script: _Script = msgspec.field(name="scriptPubKey")
 
 
@@ -109,7 +108,7 @@ def _of_block(
     for transaction in answer.tx:
         for one in transaction.vin:
             if one.txid is not None and one.prevout is not None and 0 <= one.vout < 2**32:
-                amount = base_units(one.prevout.value, decimals)
+                amount = base_units(bytes(one.prevout.value), decimals)
                 if amount is not None:
                     given[outpoint(one.txid, one.vout)] = Prevout(amount, _bytes(one.prevout.script.hex))
     missing = [one for one in references if one not in given]

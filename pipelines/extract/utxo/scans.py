@@ -1,5 +1,6 @@
 """Scans of the node's unspent outputs: balances at its newest block, and outputs older than a collected range."""
 
+import re
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Annotated, NamedTuple
@@ -7,21 +8,23 @@ from typing import Annotated, NamedTuple
 import msgspec
 import polars as pl
 
-from pipelines.extract.errors import ChainReorganised, MalformedAnswer, StateUnavailable
+from pipelines.extract.errors import ChainReorganised, MalformedAnswer, RangeRefused, StateUnavailable
 from pipelines.extract.family import BALANCES, NATIVE
-from pipelines.extract.jsonrpc.client import RpcClient
+from pipelines.extract.jsonrpc.client import RpcClient, decoder_of
+from pipelines.extract.utxo.dialect import SCAN_CALL
 from pipelines.extract.utxo.headers import Hash, is_orphaned
 
-SCAN_CALL = "scantxoutset"
 # A node sends nothing before the end of a scan: some minutes on the largest network.
 _SCAN_SECONDS = 600.0
+_LONGEST_AMOUNT = 20
+_NUMBER = re.compile(rb"[0-9]{1,10}(\.[0-9]{1,10})?([eE][+-]?0?[0-9])?")
 
 
 class _Unspent(msgspec.Struct):
     txid: Hash
     vout: Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
     script: str = msgspec.field(name="scriptPubKey")
-    amount: Decimal
+    amount: msgspec.Raw
     height: Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
 
 
@@ -29,7 +32,8 @@ class _Answer(msgspec.Struct):
     success: bool
     height: Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
     bestblock: Hash
-    unspents: list[_Unspent]
+    # Decoded one by one: all at once would take several times the bytes of the answer.
+    unspents: list[msgspec.Raw]
 
 
 class Unspent(NamedTuple):
@@ -53,14 +57,36 @@ class Scan(NamedTuple):
 def scan(client: RpcClient, scripts: Mapping[str, bytes], decimals: int) -> Scan:
     """Find all unspent outputs of scripts at the node's newest block; one scan takes minutes on a main network.
 
+    Scripts with more outputs than an answer may hold are scanned in parts.
+
     Args:
         scripts: by address.
         decimals: of the native asset.
 
     Raises:
         RateLimited: another scan runs, still so after waiting.
+        RangeRefused: a single script has too many outputs.
         MalformedAnswer: outputs of other scripts, of later blocks, twice, or with more digits than base units have.
+        StateUnavailable: the newest block changed between two parts.
     """
+    try:
+        return _scan(client, scripts, decimals)
+    except RangeRefused:
+        if len(scripts) == 1:
+            raise
+    addresses = sorted(scripts)
+    middle = len(addresses) // 2
+    one, other = (
+        scan(client, {address: scripts[address] for address in half}, decimals)
+        for half in (addresses[:middle], addresses[middle:])
+    )
+    if one[:2] != other[:2]:
+        detail = "the newest block changed between two scans"
+        raise StateUnavailable(client.network, SCAN_CALL, one.block_number, one.block_number, detail)
+    return one._replace(unspent=[*one.unspent, *other.unspent])
+
+
+def _scan(client: RpcClient, scripts: Mapping[str, bytes], decimals: int) -> Scan:
     asked = {script.hex(): address for address, script in scripts.items()}
     descriptors = [{"desc": f"raw({script})"} for script in asked]
     answer = client.call(SCAN_CALL, ["start", descriptors], _Answer, patience=_SCAN_SECONDS)
@@ -70,26 +96,36 @@ def scan(client: RpcClient, scripts: Mapping[str, bytes], decimals: int) -> Scan
 
     if not answer.success:
         raise refused("the scan was aborted")
-    found: dict[tuple[str, int], Unspent] = {}
-    for one in answer.unspents:
+    decoder = decoder_of(_Unspent)
+    references: set[tuple[str, int]] = set()
+    found: list[Unspent] = []
+    for raw in answer.unspents:
+        try:
+            one: _Unspent = decoder.decode(raw)
+        except msgspec.DecodeError as error:
+            raise refused(str(error)) from None
         address = asked.get(one.script)
         if address is None:
             raise refused("an output of a script that was not requested")
-        if one.height > answer.height or (one.txid, one.vout) in found:
+        if one.height > answer.height or (one.txid, one.vout) in references:
             raise refused("an output of a later block, or the same one twice")
-        amount = base_units(one.amount, decimals)
+        references.add((one.txid, one.vout))
+        amount = base_units(bytes(one.amount), decimals)
         if amount is None:
             raise refused(f"an amount with more than {decimals} digits behind the point, or below zero")
-        found[one.txid, one.vout] = Unspent(address, one.txid, one.vout, amount, one.height)
-    return Scan(answer.height, answer.bestblock, list(found.values()))
+        found.append(Unspent(address, one.txid, one.vout, amount, one.height))
+    return Scan(answer.height, answer.bestblock, found)
 
 
-def base_units(amount: Decimal, decimals: int) -> int | None:
-    """Return an amount in base units; None where it is no whole number of them, or below zero."""
-    # Scaling an amount without more digits than a context keeps is exact; nodes send at most 8 behind the point.
-    if not amount.is_finite() or len(amount.as_tuple().digits) > 20:
+def base_units(text: bytes, decimals: int) -> int | None:
+    """Return an amount in base units, from a JSON number; None where it is no whole number of them, or below zero."""
+    whole, _, part = text.partition(b".")
+    if len(part) == decimals and whole.isdigit() and part.isdigit():
+        # The form of nodes; an amount of 20 digits is more than any chain has.
+        return int(whole + part) if len(text) <= _LONGEST_AMOUNT else None
+    if _NUMBER.fullmatch(text) is None:
         return None
-    scaled = amount.scaleb(decimals)
+    scaled = Decimal(text.decode()).scaleb(decimals)
     return int(scaled) if scaled == scaled.to_integral_value() and scaled >= 0 else None
 
 
