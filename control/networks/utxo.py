@@ -16,6 +16,7 @@ from embit import base58
 from control.errors import shortened
 from control.networks import bech32
 from control.networks.addresses import InvalidAddress
+from control.networks.private_keys import refuse_private_keys
 from control.networks.tables import FamilyDefinition, NetworkTable
 from control.toml_files import within
 
@@ -53,7 +54,7 @@ class UtxoAddressCodec:
         """Return the canonical form of an address, whichever network it belongs to.
 
         Raises:
-            InvalidAddress: wrong form, length or checksum, or an MWEB address.
+            InvalidAddress: wrong form, length or checksum, an MWEB address, or a private key.
         """
         name = shortened(ascii(text))
         is_base58 = _BASE58.fullmatch(text) is not None
@@ -61,6 +62,8 @@ class UtxoAddressCodec:
             return text
         if _MWEB.fullmatch(text):
             raise InvalidAddress(f"{name}: {_HIDDEN}")
+        # The errors below repeat the text.
+        refuse_private_keys(text)
         if _SEGWIT.fullmatch(text) is None and is_base58:
             raise InvalidAddress(f"{name} has a wrong checksum or length, so a character may be mistyped; check it")
         if not (text.isascii() and text.isalnum()) or "1" not in text:

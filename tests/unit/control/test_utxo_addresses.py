@@ -328,6 +328,23 @@ def test_malformed_texts_are_refused_with_a_short_reason(text: str) -> None:
     assert len(str(caught.value)) < 300
 
 
+# Source: BIP 32, BIP 380 and SLIP-132.
+@pytest.mark.parametrize(
+    "key",
+    [
+        "5KYZdUEo39z3FPrtuX2QbbwGnNP5zTd7yyr2SC1j299sBCnWjss",
+        "L4rK1yDtCWekvXuE6oXD9jCYfFNV2cWRpVuPLBcCU2z8TrisoyY1",
+        "xprvA1RpRA33e1JQ7ifknakTFpgNXPmW2YvmhqLQYMmrj4xJXXWYpDPS3xz7iAxn8L39njGVyuoseXzU6rcxFLJ8HFsTjSyQbLYnMpCqE2VbFWc",
+        "zprvAdG4iTXWBoARxkkzNpNh8r6Qag3irQB8PzEMkAFeTRXxHpbF9z4QgEvBRmfvqWvGp42t42nvgGpNgYSJA9iefm1yYNZKEm7z6qUWCroSQnE",
+    ],
+)
+def test_private_key_in_place_of_an_address_is_not_repeated(key: str) -> None:
+    for text in (key, f"{key[:-1]}{'1' if key[-1] != '1' else '2'}", f"my key: {key}"):
+        with pytest.raises(InvalidAddress, match="contains a private key, which is not needed") as caught:
+            codec.parse(text)
+        assert key[:8] not in str(caught.value)
+
+
 def test_no_text_is_an_address_of_two_families() -> None:
     for address in (*VALID_SEGWIT, *SCRIPTS_OF_REGTEST, "1BvBMSEYstWetqTFn5Au4m4GFg7xJaNVN2"):
         with pytest.raises(InvalidAddress):
