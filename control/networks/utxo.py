@@ -27,6 +27,8 @@ _SEGWIT = re.compile(rf"[a-z0-9]{{1,78}}1[{_DATA}]{{11,71}}|[A-Z0-9]{{1,78}}1[{_
 _MWEB = re.compile("[a-z]*mweb1[a-z0-9]+", re.IGNORECASE)
 _BLOCK_HASH = re.compile("[0-9a-f]{64}")
 _PREFIX = re.compile("[a-z][a-z0-9]{0,19}")
+_VERSION_BYTES = re.compile("[0-9a-f]{8}")
+_XPUB = "0488b21e"
 
 _MWEB_VERSIONS = (8, 9)
 """Witness versions of the scripts that link blocks to Litecoin's hidden outputs.
@@ -89,6 +91,7 @@ class UtxoDefinition(FamilyDefinition):
         script_hash_prefixes: first bytes of base58 addresses with the hash of a script; the first one is canonical.
         segwit_prefix: prefix of segwit addresses, without the 1 behind it.
         mweb_prefix: the same of MWEB addresses; None if the network has no MWEB.
+        extended_key_versions: version bytes of extended public keys; the first ones are canonical.
     """
 
     genesis_hash: str
@@ -96,6 +99,7 @@ class UtxoDefinition(FamilyDefinition):
     script_hash_prefixes: tuple[int, ...]
     segwit_prefix: str
     mweb_prefix: str | None
+    extended_key_versions: tuple[bytes, ...] = (bytes.fromhex(_XPUB),)
 
     @property
     def identity(self) -> str:
@@ -184,6 +188,7 @@ class UtxoTable(NetworkTable, frozen=True, kw_only=True, tag="utxo"):
     script_hash_prefixes: list[Annotated[int, within(0, 255)]]
     segwit_prefix: str
     mweb_prefix: str | None = None
+    extended_key_versions: tuple[str, ...] = (_XPUB,)
 
     def own(self) -> UtxoDefinition:
         if _BLOCK_HASH.fullmatch(self.genesis_hash) is None:
@@ -202,8 +207,19 @@ class UtxoTable(NetworkTable, frozen=True, kw_only=True, tag="utxo"):
                 )
         if self.mweb_prefix == self.segwit_prefix:
             raise ValueError("field 'mweb_prefix': is the same as 'segwit_prefix'; correct one of them")
+        versions = self.extended_key_versions
+        if not versions or not all(map(_VERSION_BYTES.fullmatch, versions)):
+            raise ValueError(
+                "field 'extended_key_versions': is not a list of version bytes; write each one as 8 lower-case "
+                "hexadecimal digits"
+            )
         return UtxoDefinition(
-            self.genesis_hash, self.pubkey_hash_prefix, tuple(prefixes), self.segwit_prefix, self.mweb_prefix
+            self.genesis_hash,
+            self.pubkey_hash_prefix,
+            tuple(prefixes),
+            self.segwit_prefix,
+            self.mweb_prefix,
+            tuple(map(bytes.fromhex, versions)),
         )
 
 

@@ -35,17 +35,23 @@ CHAIN_IDS = {
     "gnosis": 100,
     "local": 31337,
 }
-# Prefixes as in chainparams.cpp of Bitcoin Core and Litecoin Core.
+# Prefixes as in chainparams.cpp of Bitcoin Core and Litecoin Core. The later versions are in SLIP-132.
+XPUB, TPUB, LTUB, TTUB = map(bytes.fromhex, ("0488b21e", "043587cf", "019da462", "0436f6e1"))
 OUTPUT_NETWORKS = {
     "bitcoin": UtxoDefinition("000000000019d6689c085ae165831e934ff763ae46a2a6c172b3f1b60a8ce26f", 0, (5,), "bc", None),
     "bitcoin-testnet": UtxoDefinition(
-        "00000000da84f2bafbbc53dee25a72ae507ff4914b867c565be350b0da8bf043", 111, (196,), "tb", None
+        "00000000da84f2bafbbc53dee25a72ae507ff4914b867c565be350b0da8bf043", 111, (196,), "tb", None, (TPUB,)
     ),
     "litecoin": UtxoDefinition(
-        "12a765e31ffd4059bada1e25190f6e98c99d9714d334efa41a195a7e7e04bfe2", 48, (50, 5), "ltc", "ltcmweb"
+        "12a765e31ffd4059bada1e25190f6e98c99d9714d334efa41a195a7e7e04bfe2", 48, (50, 5), "ltc", "ltcmweb", (XPUB, LTUB)
     ),
     "local-utxo": UtxoDefinition(
-        "530827f38f93b43ed12af0b3ad25a288dc02ed74d6d7857862df51fc56c416f9", 111, (58, 196), "rltc", "tmweb"
+        "530827f38f93b43ed12af0b3ad25a288dc02ed74d6d7857862df51fc56c416f9",
+        111,
+        (58, 196),
+        "rltc",
+        "tmweb",
+        (TPUB, TTUB),
     ),
 }
 # The block 0 of each, as its software makes it: text, key of the output, time, bits, nonce.
@@ -268,6 +274,8 @@ def test_fields_of_a_network_of_outputs_are_read(tmp_path: Path) -> None:
         ('"ltcmweb"', '""', "field 'mweb_prefix': is not a prefix"),
         ('"ltcmweb"', '"ltc"', "field 'mweb_prefix': is the same as 'segwit_prefix'"),
         ('segwit_prefix = "ltc"\n', "", "field 'segwit_prefix': is missing; add it"),
+        ('"ltcmweb"', '"ltcmweb"\nextended_key_versions = []', "field 'extended_key_versions': is not a list"),
+        ('"ltcmweb"', '"ltcmweb"\nextended_key_versions = ["xpub"]', "each one as 8 lower-case hexadecimal digits"),
         ("finality_depth", "multicall_address", "field 'multicall_address': is unknown"),
         (
             "poll_seconds = 30",
