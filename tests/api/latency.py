@@ -87,6 +87,9 @@ def publish_large(world: World) -> None:
             "amount_raw": "i::varchar::bignum",
             "amount": "i::varchar",
             "amount_status": "'Known'",
+            "fee_status": "'Separate'",
+            "counterparty_count": "1",
+            "counterparty_status": "'Known'",
         }
         listed = ", ".join(values.get(column, "null") for column in columns)
         connection.execute(f"insert into marts.wallet_activities select {listed} from range({_ROWS}) t (i)")

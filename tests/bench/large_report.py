@@ -107,7 +107,8 @@ def _fill_wallet(connection: duckdb.DuckDBPyConnection, world: World, size: Size
             {_holder("i % 5000")} as counterparty_address,
             case i % 2 when 0 then '{_TOKEN_ADDRESS}' else 'native' end as token_address,
             case i % 2 when 0 then 'SMALL' else 'ETH' end as token_symbol,
-            (i + 1)::varchar::bignum as amount_raw, (i + 1)::varchar as amount, 'Known' as amount_status
+            (i + 1)::varchar::bignum as amount_raw, (i + 1)::varchar as amount, 'Known' as amount_status,
+            'Separate' as fee_status, 1 as counterparty_count, 'Known' as counterparty_status
         from (select i, {block} as block_number from range({count}) numbers (i)) order by block_number"""
     )
     connection.execute(

@@ -20,8 +20,13 @@ select
     activities.amount_approx as amount,
     activities.amount as amount_exact,
     case activities.direction when 'In' then 1 when 'Out' then -1 else 0 end * activities.amount_approx
-        as signed_amount,
+    - coalesce(activities.fee::double, 0) as signed_amount,
     activities.amount_status,
+    activities.fee::double as fee,
+    activities.fee as fee_exact,
+    activities.fee_status,
+    activities.counterparty_count,
+    activities.counterparty_status,
     valued.value_approx as value,
     valued.value as value_exact,
     coalesce(

@@ -58,13 +58,20 @@ labels as (
 ),
 
 -- A movement that may have failed is not shown: the next reading books its effect. A native transfer of 0 is shown only
--- if it failed. Transfers to oneself and failed movements have no row for the recipient.
+-- if it failed, or if the movement is all that its transaction changes, with a fee of its own. Transfers to oneself and
+-- failed movements have no row for the recipient.
 sides as (
 
     select * from {{ rows_ahead(ref('stg_chain__movement_sides')) }}
     where
         is_failed is not null
-        and (asset != 'native' or is_failed or amount_raw is null or amount_raw > 0::bignum)
+        and (
+            asset != 'native'
+            or is_failed
+            or amount_raw is null
+            or amount_raw > 0::bignum
+            or fee_status is not null
+        )
         and (direction = 'Out' or not is_failed and from_address is distinct from to_address)
 
 ),
@@ -106,9 +113,20 @@ seen as (
         case when sides.kind = 'Internal' then -1 else sides.entry_position end as log_index,
         case when sides.kind = 'Internal' then sides.entry_position end as trace_index,
         sides.transaction_hash,
-        sides.counterparty_address,
+        case
+            when sides.fee_status is null then sides.counterparty_address
+            when sides.counterparty_count = 1 then sides.counterparties[1]
+        end as counterparty_address,
+        sides.counterparties,
+        case
+            when sides.fee_status is null then (sides.counterparty_address is not null)::integer
+            else sides.counterparty_count
+        end as counterparty_count,
         sides.asset as token_address,
-        sides.amount_raw
+        sides.amount_raw,
+        sides.fee_raw,
+        coalesce(sides.fee_status, 'Separate') as fee_status,
+        sides.detail
     from sides
     inner join ranges
         on
@@ -144,11 +162,16 @@ adjustments as (
         null::integer as trace_index,
         null::varchar as transaction_hash,
         null::varchar as counterparty_address,
+        null::varchar[] as counterparties,
+        0 as counterparty_count,
         points.token_address,
         case
             when points.adjustment_raw < 0::bignum then 0::bignum - points.adjustment_raw
             else points.adjustment_raw
         end as amount_raw,
+        null::bignum as fee_raw,
+        'Separate' as fee_status,
+        null::varchar as detail,
         points.is_located
     from points
     inner join subjects on points.subject_key = subjects.subject_key
@@ -203,7 +226,19 @@ described as (
         activities.amount_raw,
         {{ to_amount('activities.amount_raw', 'labels.decimals') }} as amount,
         activities.is_located,
-        case when activities.amount_raw is null then 'UnknownFee' else 'Known' end as amount_status
+        case when activities.amount_raw is null then 'UnknownFee' else 'Known' end as amount_status,
+        activities.fee_raw,
+        {{ to_amount('activities.fee_raw', 'labels.decimals') }} as fee,
+        activities.fee_status,
+        activities.counterparties,
+        activities.counterparty_count,
+        case
+            when activities.counterparty_count is null then 'NotRead'
+            when activities.counterparty_count > 1 then 'Several'
+            when activities.counterparty_address is null then 'None'
+            else 'Known'
+        end as counterparty_status,
+        activities.detail
     from activities
     inner join subjects on activities.subject_key = subjects.subject_key
     left join blocks

@@ -50,7 +50,9 @@ create table if not exists wallet_activities (
     direction varchar, status varchar, block_number bigint, block_hash varchar, block_time timestamp,
     transaction_index integer, log_index integer, trace_index integer, transaction_hash varchar,
     counterparty_address varchar, token_address varchar, token_id varchar, token_symbol varchar, amount_raw bignum,
-    amount varchar, is_located boolean, amount_status varchar, amount_approx double
+    amount varchar, is_located boolean, amount_status varchar, fee_raw bignum, fee varchar, fee_status varchar,
+    counterparties varchar[], counterparty_count integer, counterparty_status varchar, detail varchar,
+    amount_approx double
 );
 
 -- 0: all blocks are new.
@@ -411,7 +413,10 @@ described as (
         null::integer as trace_index, activities.transaction_hash, activities.counterparty_address,
         activities.token_address, tokens.token_id, tokens.symbol as token_symbol, activities.amount_raw,
         shifted(activities.amount_raw::varchar, tokens.decimals) as amount, activities.is_located,
-        'Known' as amount_status
+        'Known' as amount_status, null::bignum as fee_raw, null::varchar as fee, 'Separate' as fee_status,
+        null::varchar[] as counterparties,
+        (activities.counterparty_address is not null)::integer as counterparty_count,
+        if(activities.counterparty_address is null, 'None', 'Known') as counterparty_status, null::varchar as detail
     from activities
     inner join views on activities.subject_key = views.subject_key
     inner join blocks on views.network = blocks.network and activities.block_number = blocks.block_number
