@@ -20,7 +20,7 @@ BaseUnits = Annotated[
 ]
 Instant = Annotated[datetime, Meta(tz=True, description="Instant, UTC.", examples=["2026-01-31T12:00:00Z"])]
 OwnName = Annotated[str | None, Meta(description="The tenant's own name for this address; null if there is none.")]
-TransactionHash = Annotated[str, Meta(pattern="^0x[0-9a-f]{64}$", description="Hash of the transaction.")]
+TransactionHash = Annotated[str, Meta(pattern="^(0x)?[0-9a-f]{64}$", description="Hash of the transaction.")]
 
 ValueStatus = Annotated[
     Literal["Priced", "NoPair", "NoPrice", "StalePrice", "UnknownDecimals", "UnknownTime", "Quarantined"],

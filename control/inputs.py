@@ -87,6 +87,7 @@ TOKEN_ID, WALLET_ID, PAIR_ID = id_of("tok_"), id_of("wal_"), id_of("pair_")
 OPERATION_ID, SUPPORTED_PAIR_ID = id_of("op_"), id_of("spair_")
 SOURCE_ID: Keywords = {"pattern": "^src_[a-z0-9-]{1,80}$"}
 PRICE_ID: Keywords = {"pattern": "^price_[0-9a-f]{32}$"}
+ACTIVITY_ID: Keywords = {"pattern": "^act_[0-9a-f]{32}$"}
 LEDGER: Keywords = {"pattern": f"{whole(fields.LEDGER_NAME)}|{ids.pattern_of('led_')}"}
 NETWORK: Keywords = {"pattern": whole(fields.LEDGER_NAME)}
 ITEM: Keywords = {"pattern": whole(fields.ITEM_SYMBOL)}

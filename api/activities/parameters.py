@@ -7,8 +7,11 @@ from litestar.params import QueryParameter
 
 from api.activities.schemas import Direction, TokenActivityType, WalletActivityType
 from api.errors import invalid_parameter, malformed_parameters
+from api.examples import EXAMPLE_ACTIVITY_ID
+from api.http.parameters import in_path
 from api.schema import ActivityStatus, FieldError
 from control.inputs import (
+    ACTIVITY_ID,
     ADDRESS,
     ASSET_OR_TOKEN,
 )
@@ -65,9 +68,14 @@ TokenFilter = Annotated[
 CounterpartyFilter = Annotated[
     str | None,
     QueryParameter(
-        description="Address of the counterparty, in any form that the network accepts.", schema_extra=ADDRESS
+        description="Address of the counterparty, or of one among several in `counterparties`, in any form that the "
+        "network accepts.",
+        schema_extra=ADDRESS,
     ),
 ]
+
+
+ActivityId = Annotated[str, in_path("activityId", "Id of the activity, `act_...`.", EXAMPLE_ACTIVITY_ID, ACTIVITY_ID)]
 
 
 def scale_amount(parameter: str, text: str, decimals: int) -> int:

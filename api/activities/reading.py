@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
+import msgspec
 from msgspec import UNSET
 
 from api.activities.rows import (
@@ -12,23 +13,33 @@ from api.activities.rows import (
     ActivityDigestRow,
     ActivityExtentRow,
     ActivityValueRow,
+    DescribedActivityRow,
     MetadataStatusRow,
     TokenActivityRow,
+    TransactionDetail,
     WalletActivityRow,
 )
-from api.activities.schemas import TokenActivity, WalletActivity
+from api.activities.schemas import (
+    DescribedWalletActivity,
+    TokenActivity,
+    Transaction,
+    TransactionInput,
+    TransactionOutput,
+    WalletActivity,
+)
 from api.engine.rows import as_naive, as_utc
 from api.engine.serving import Snapshot
 from api.http.calls import Fetched
 from api.http.paging import Key
 from api.http.parameters import TimeRange
-from api.schema import ActivityValueStatus, MetadataStatus, TokenReference, ValueStatus
+from api.schema import ActivityValueStatus, AsOf, MetadataStatus, TokenReference, ValueStatus
 from api.subjects.moments import View
 from api.subjects.names import Labels, Names
 from api.subjects.resumable import ResumableCollection, cut
 from api.values.explaining import PairMoment, explain_activity, explain_prices
-from api.values.reading import Link, read_link, read_links, value_status
+from api.values.reading import CURRENCY, Link, amount_text, read_link, read_links, value_status
 from api.values.schemas import Explanation
+from control.errors import NotFound
 from control.networks.definitions import NATIVE
 from control.networks.families import codec_for
 
@@ -143,7 +154,6 @@ def token_activities(view: View, names: Names, filters: TokenFilters) -> Resumab
 
 def wallet_activities(view: View, names: Names, filters: WalletFilters) -> ResumableCollection[WalletActivity]:
     """Return the collection of a wallet's activities."""
-    present = codec_for(view.subject.family).present
     conditions = {
         **_conditions(view, filters.times),
         "activity_type": filters.activity_type,
@@ -173,23 +183,7 @@ def wallet_activities(view: View, names: Names, filters: WalletFilters) -> Resum
         return cut(rows, limit, lambda kept: to_items(snapshot, kept), to_key)
 
     def to_items(snapshot: Snapshot, rows: Sequence[WalletActivityRow]) -> list[WalletActivity]:
-        links = read_links(snapshot, view)
-        values = _values(snapshot, view, "wallet", rows, lambda row: links.of(row.token_address))
-        explained = _explain(snapshot, view, rows, values) if filters.explains else {}
-        labels = names_of_counterparties(names, rows)
-        statuses = metadata_statuses(snapshot, view, {row.token_address for row in rows})
-        return [
-            to_wallet_activity(
-                present,
-                row,
-                statuses,
-                labels,
-                links.of(row.token_address),
-                values.get(row.activity_id),
-                explained.get(row.activity_id),
-            )
-            for row in rows
-        ]
+        return _to_wallet_activities(snapshot, view, names, rows, explains=filters.explains)
 
     def to_key(row: WalletActivityRow) -> Key:
         trace = -1 if row.trace_index is None else row.trace_index
@@ -197,6 +191,85 @@ def wallet_activities(view: View, names: Names, filters: WalletFilters) -> Resum
 
     return ResumableCollection(
         fetch, lambda snapshot, first, last: _digest(snapshot, "wallet", conditions, first, last)
+    )
+
+
+def read_wallet_activity(
+    snapshot: Snapshot, view: View, names: Names, activity_id: str, as_of: AsOf, *, explains: bool
+) -> DescribedWalletActivity:
+    """Return one activity of a wallet with its transaction.
+
+    Raises:
+        NotFound: the wallet has no activity with this id in this version.
+    """
+    rows = snapshot.rows(
+        "wallet_activity",
+        DescribedActivityRow,
+        **view.keys,
+        network=view.subject.network,
+        activity_id=activity_id,
+    )
+    if not rows:
+        raise NotFound("activity", activity_id)
+    (item,) = _to_wallet_activities(snapshot, view, names, rows, explains=explains)
+    return DescribedWalletActivity(
+        **{name: getattr(item, name) for name in item.__struct_fields__},
+        transaction=_to_transaction(codec_for(view.subject.family).present, rows[0]),
+        currency=CURRENCY,
+        as_of=as_of,
+    )
+
+
+def _to_wallet_activities(
+    snapshot: Snapshot, view: View, names: Names, rows: Sequence[WalletActivityRow], *, explains: bool
+) -> list[WalletActivity]:
+    present = codec_for(view.subject.family).present
+    links = read_links(snapshot, view)
+    values = _values(snapshot, view, "wallet", rows, lambda row: links.of(row.token_address))
+    explained = _explain(snapshot, view, rows, values) if explains else {}
+    labels = names_of_counterparties(names, rows)
+    statuses = metadata_statuses(snapshot, view, {row.token_address for row in rows})
+    return [
+        to_wallet_activity(
+            present,
+            row,
+            statuses,
+            labels,
+            links.of(row.token_address),
+            values.get(row.activity_id),
+            explained.get(row.activity_id),
+        )
+        for row in rows
+    ]
+
+
+def _to_transaction(present: Callable[[str], str], row: DescribedActivityRow) -> Transaction | None:
+    if row.detail is None:
+        return None
+    detail = msgspec.json.decode(row.detail, type=TransactionDetail)
+    decimals = row.native_decimals
+    return Transaction(
+        header_time=datetime.fromtimestamp(detail.header_time, UTC),
+        input_count=detail.input_count,
+        output_count=detail.output_count,
+        inputs=[
+            TransactionInput(
+                output=one.output,
+                address=_shown(present, one.address),
+                amount=None if one.amount_raw is None else amount_text(int(one.amount_raw), decimals),
+                amount_raw=one.amount_raw,
+            )
+            for one in detail.inputs
+        ],
+        outputs=[
+            TransactionOutput(
+                address=_shown(present, one.address),
+                amount=amount_text(int(one.amount_raw), decimals),
+                amount_raw=one.amount_raw,
+            )
+            for one in detail.outputs
+        ],
+        spendable_from_block=detail.spendable_from_block,
     )
 
 
@@ -215,6 +288,9 @@ def to_wallet_activity(
     explanation: Explanation | None = None,
 ) -> WalletActivity:
     """Return a wallet's activity with its value (None: `link` gives the reason); `present` formats addresses."""
+    counterparties = row.counterparties
+    if counterparties is None:
+        counterparties = [] if row.counterparty_address is None else [row.counterparty_address]
     return WalletActivity(
         id=row.activity_id,
         type=row.activity_type,
@@ -236,6 +312,12 @@ def to_wallet_activity(
         trace_index=row.trace_index,
         located=row.is_located,
         block_number=row.block_number,
+        counterparties=[present(one) for one in counterparties],
+        counterparty_count=row.counterparty_count,
+        counterparty_status=row.counterparty_status,
+        fee=row.fee or row.fee_raw,
+        fee_raw=row.fee_raw,
+        fee_status=row.fee_status,
         explanation=explanation or UNSET,
     )
 

@@ -2,7 +2,17 @@
 
 from datetime import datetime
 
-from api.activities.schemas import AmountStatus, Direction, TokenActivityType, WalletActivityStatus, WalletActivityType
+import msgspec
+
+from api.activities.schemas import (
+    AmountStatus,
+    CounterpartyStatus,
+    Direction,
+    FeeStatus,
+    TokenActivityType,
+    WalletActivityStatus,
+    WalletActivityType,
+)
 from api.engine.rows import Row
 from api.schema import ActivityStatus, ActivityValueStatus, MetadataStatus
 
@@ -83,3 +93,42 @@ class WalletActivityRow(Row, frozen=True):
     amount: str | None
     is_located: bool | None
     amount_status: AmountStatus
+    fee_raw: str | None
+    fee: str | None
+    fee_status: FeeStatus
+    counterparties: list[str] | None
+    counterparty_count: int | None
+    counterparty_status: CounterpartyStatus
+
+
+class DescribedActivityRow(WalletActivityRow, frozen=True):
+    """`wallet_activity`: one movement, and the JSON text of `TransactionDetail`; null if the family has none."""
+
+    detail: str | None
+    native_decimals: int | None
+
+
+class InputDetail(msgspec.Struct, frozen=True, rename="camel"):
+    """An input in `TransactionDetail`; amount and address are null where it is unknown."""
+
+    output: str
+    address: str | None
+    amount_raw: str | None
+
+
+class OutputDetail(msgspec.Struct, frozen=True, rename="camel"):
+    """An output in `TransactionDetail`; the address is null where its script has none."""
+
+    address: str | None
+    amount_raw: str
+
+
+class TransactionDetail(msgspec.Struct, frozen=True, rename="camel"):
+    """The JSON of column `detail`: Unix seconds, the first 100 inputs and outputs, and the numbers of all."""
+
+    header_time: int
+    input_count: int
+    output_count: int
+    inputs: list[InputDetail]
+    outputs: list[OutputDetail]
+    spendable_from_block: int | None

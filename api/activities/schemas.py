@@ -62,7 +62,9 @@ class TokenActivities(Schema, frozen=True, kw_only=True):
     coverage: Coverage
 
 
-WalletActivityType = Literal["TransferIn", "TransferOut", "Self", "Mint", "Burn", "Fee", "Internal", "Adjustment"]
+WalletActivityType = Literal[
+    "TransferIn", "TransferOut", "Self", "Mint", "Burn", "Coinbase", "Fee", "Internal", "Adjustment"
+]
 
 
 WalletActivityStatus = Literal["Confirmed", "Finalized", "Failed"]
@@ -80,6 +82,25 @@ AmountStatus = Annotated[
 ]
 
 
+FeeStatus = Annotated[
+    Literal["Separate", "Paid", "Shared", "NotPaid", "NotRead"],
+    Meta(
+        description="`Separate`: the fee is an activity of its own. `Paid`: the wallet paid `fee` on top of the "
+        "amount. `Shared`: several senders paid the fee, so the amount contains the wallet's part. `NotPaid`: others "
+        "paid it. `NotRead`: an input of the transaction is unknown."
+    ),
+]
+
+
+CounterpartyStatus = Annotated[
+    Literal["Known", "Several", "None", "NotRead"],
+    Meta(
+        description="`Known`: `counterparty` is the only one. `Several`: there is more than one. `None`: there is no "
+        "other side, or it has no address. `NotRead`: an input of the transaction is unknown."
+    ),
+]
+
+
 AssetMetadataStatus = Annotated[
     MetadataStatus | None, Meta(description="Null for the native asset, and until the contract was read.")
 ]
@@ -93,11 +114,16 @@ class WalletActivity(Schema, frozen=True, kw_only=True):
     direction: Annotated[Direction | None, Meta(description="Null if the wallet sent to itself.")]
     date: Annotated[Instant, Meta(description="Time of the block.")]
     status: WalletActivityStatus
-    counterparty: Address | None
+    counterparty: Annotated[
+        Address | None, Meta(description="The other party; null unless `counterpartyStatus` is `Known`.")
+    ]
     token: TokenReference
     amount: Annotated[
         Decimal | None,
-        Meta(description="In whole tokens, or base units when decimals are unknown; null when the amount is unknown."),
+        Meta(
+            description="In whole tokens, or base units when decimals are unknown; null when the amount is unknown. "
+            "It does not contain `fee`."
+        ),
     ]
     amount_raw: BaseUnits | None
     amount_status: AmountStatus
@@ -119,7 +145,63 @@ class WalletActivity(Schema, frozen=True, kw_only=True):
     block_number: int
     counterparty_name: OwnName
     metadata_status: AssetMetadataStatus
+    counterparties: Annotated[
+        list[Address], Meta(description="Addresses of the other side, at most the first 100; empty if not read.")
+    ]
+    counterparty_count: Annotated[
+        int | None,
+        Meta(description="Number of parties of the other side, those without an address too; null if not read."),
+    ]
+    counterparty_status: CounterpartyStatus
+    fee: Annotated[
+        Decimal | None,
+        Meta(description="Fee that the wallet paid on top of the amount; null unless `feeStatus` is `Paid`."),
+    ]
+    fee_raw: BaseUnits | None
+    fee_status: FeeStatus
     explanation: Annotated[Explanation, Meta(description="Only with `explain=true`.")] | UnsetType = UNSET
+
+
+class TransactionInput(Schema, frozen=True, kw_only=True):
+    """An input of a transaction."""
+
+    output: Annotated[str, Meta(description="The output that it spends, as `transaction:position`.")]
+    address: Annotated[Address | None, Meta(description="Null for a script without an address, or if not read.")]
+    amount: Annotated[Decimal | None, Meta(description="In whole tokens; null if the output was not read.")]
+    amount_raw: BaseUnits | None
+
+
+class TransactionOutput(Schema, frozen=True, kw_only=True):
+    """An output of a transaction."""
+
+    address: Annotated[Address | None, Meta(description="Null for a script without an address.")]
+    amount: Annotated[Decimal, Meta(description="In whole tokens.")]
+    amount_raw: BaseUnits
+
+
+class Transaction(Schema, frozen=True, kw_only=True):
+    """Inputs and outputs of an activity's transaction, in the network's own asset."""
+
+    header_time: Annotated[
+        Instant, Meta(description="Time in the header of the block, which its miner chose. `date` never goes back.")
+    ]
+    input_count: int
+    output_count: int
+    inputs: Annotated[list[TransactionInput], Meta(description="At most the first 100; none of a coinbase.")]
+    outputs: Annotated[list[TransactionOutput], Meta(description="At most the first 100.")]
+    spendable_from_block: Annotated[
+        int | None, Meta(description="First block that can spend the outputs; null unless it is a coinbase.")
+    ]
+
+
+class DescribedWalletActivity(WalletActivity, frozen=True, kw_only=True):
+    """One movement seen from the wallet, with its transaction."""
+
+    transaction: Annotated[
+        Transaction | None, Meta(description="Null on networks whose transactions have no inputs and outputs.")
+    ]
+    currency: Annotated[str, Meta(description="Currency of values.")]
+    as_of: AsOf
 
 
 class WalletActivities(Schema, frozen=True, kw_only=True):

@@ -31,6 +31,7 @@ _VARIANTS: dict[str, dict[str, dict[str, str]]] = {
         part: {f"{kind}_{part}": {"kind": kind} for kind in _KINDS}
         for part in ("activity_blocks", "activity_digest", "activity_extent", "activity_values")
     },
+    "wallet_activity": {"wallet_activity": {"kind": "wallet"}},
     "report_order": {f"report_order_{name}": direction for name, direction in _DIRECTIONS.items()},
     "holders_page": {
         f"{file}holders_by_{key}_{name}{before}": {"key": column, "before": before, "file": file, **direction}

@@ -74,6 +74,12 @@ PROBLEM_CODES = (
     ),
     ProblemCode(403, "role-too-low", "The role of the key is too low", "Use a key with the role in `requiredRole`"),
     ProblemCode(403, "wrong-report", "The embed token is for another report", "Open that report with its own link"),
+    ProblemCode(
+        404,
+        "activity-not-found",
+        "The wallet has no such activity, or its block left the chain",
+        "List the wallet's activities",
+    ),
     ProblemCode(404, "ledger-not-found", "The tenant has no such ledger", "List `/v1/networks/ledgers`"),
     ProblemCode(404, "network-not-found", "No network has this name", "List `/v1/networks`"),
     ProblemCode(404, "operation-not-found", "No such operation exists here", "List the operations of the resource"),

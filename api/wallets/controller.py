@@ -8,13 +8,14 @@ from sqlalchemy.orm import Session
 
 from api.activities import reading as activities
 from api.activities.parameters import (
+    ActivityId,
     CounterpartyFilter,
     DateSort,
     DirectionFilter,
     TokenFilter,
     WalletActivityTypeFilter,
 )
-from api.activities.schemas import WalletActivities, WalletActivity
+from api.activities.schemas import DescribedWalletActivity, WalletActivities, WalletActivity
 from api.engine.serving import Snapshot
 from api.errors import invalid_parameter
 from api.examples import EXAMPLE_LEDGER
@@ -178,6 +179,22 @@ class WalletController(Controller):
             fetched = next_page(snapshot, walk, position, limit)
             page = call.page(snapshot, fetched, limit)
         return replace(answer, data=list(fetched.rows), page=page)
+
+    @get("/{walletId:str}/activities/{activityId:str}")
+    def read_wallet_activity(
+        self, call: Injected[Call], wallet_id: WalletId, activity_id: ActivityId, explain: Explain = False
+    ) -> DescribedWalletActivity:
+        """Read one activity of a wallet.
+
+        The activity as in the list, with the inputs and outputs of its transaction where the network has them. An
+        activity whose block left the chain returns 404.
+        """
+        subject, windows, links = find_wallet(call, wallet_id)
+        with call.snapshot() as snapshot:
+            view = read_view(snapshot, subject, windows, links)
+            as_of = to_as_of(view, resolve(snapshot, view, None), snapshot)
+            names = Names(call.store, subject)
+            return activities.read_wallet_activity(snapshot, view, names, activity_id, as_of, explains=explain)
 
     @get("/{walletId:str}/balances", RouteSpec(example=Example(query={"interval": "1d"}), errors=(409,)))
     def read_wallet_balances(

@@ -50,6 +50,7 @@ KINDS_IN_PATHS = {
     "src": "price-source",
     "op": "operation",
     "price": "quarantined-price",
+    "act": "activity",
     "symbol": "priced-item",
     "/v1/networks/ledgers/{name}": "ledger",
     "/v1/networks/{name}": None,

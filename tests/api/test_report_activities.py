@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
@@ -387,6 +388,8 @@ def test_a_file_has_all_rows(
     def text(name: str, value: Any) -> str:
         if value is None:
             return ""
+        if isinstance(value, list):
+            return json.dumps(value, separators=(",", ":"))
         return f"'{value}" if name == "counterpartyName" and value.startswith("=") else str(value)
 
     expected = []

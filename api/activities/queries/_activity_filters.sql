@@ -11,5 +11,9 @@ subject_key = $subject_key
     {%- else -%}
     and ($direction is null or direction = $direction)
     and ($token_address is null or token_address = $token_address)
-    and ($counterparty is null or counterparty_address = $counterparty)
+    and (
+        $counterparty is null
+        or counterparty_address = $counterparty
+        or list_contains(counterparties, $counterparty)
+    )
     {%- endif %}

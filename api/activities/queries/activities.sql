@@ -1,32 +1,6 @@
 {%- set trace = 'coalesce(trace_index, -1), ' if kind == 'wallet' -%}
 select
-    activity_id,
-    activity_type,
-    {% if kind == 'wallet' -%}
-    direction,
-    {% endif -%}
-    status,
-    block_number,
-    block_time,
-    transaction_index,
-    log_index,
-    {% if kind == 'wallet' -%}
-    trace_index,
-    {% endif -%}
-    transaction_hash,
-    {% if kind == 'token' -%}
-    from_address,
-    to_address,
-    {%- else -%}
-    counterparty_address,
-    token_address,
-    token_id,
-    token_symbol,
-    {%- endif %}
-    amount_raw::varchar as amount_raw,
-    amount,
-    is_located
-    {{- ',\n    amount_status' if kind == 'wallet' }}
+{% include '_activity_columns.sql' %}
 from marts.{{ kind }}_activities
 where
     {% include '_activity_filters.sql' %}

@@ -19,8 +19,10 @@ with matching as (
         and (
             $search is null
             or contains(activities.transaction_hash, $search)
-            or contains(activities.counterparty_address, $search)
+            or contains(lower(activities.counterparty_address), $search)
+            or contains(lower(array_to_string(activities.counterparties, ' ')), $search)
             or activities.counterparty_address = any($named)
+            or list_has_any(activities.counterparties, $named::varchar[])
         )
         and not ($is_folded and places.is_folded)
 
