@@ -47,6 +47,7 @@ const TYPES = {
   Fee: "Fee",
   Internal: "Internal",
   Adjustment: "Adjustment",
+  Coinbase: "Coinbase",
 };
 
 /** @param {string} status @returns {string} why a number is missing; an unknown status is returned unchanged */

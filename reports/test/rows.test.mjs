@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { useLocale } from "../src/format.js";
 import { kindOf } from "../src/token.js";
 import { leftOut } from "../src/wallet-activity/incomplete.js";
-import { inDays } from "../src/wallet-activity/rows.js";
+import { inDays, otherSide } from "../src/wallet-activity/rows.js";
 
 const at = (date, status = "Finalized") => ({ date, status });
 const told = (rows, sort) => inDays(rows, sort).map(({ line, date }) => line ?? date.slice(8, 13));
@@ -23,6 +23,22 @@ test("a page of rows that are all not final ends with the line", () => {
   const rows = [at("2026-11-24T10:00:00Z", "Confirmed"), at(null, "Failed"), at("2026-11-24T09:00:00Z", "Confirmed")];
   assert.equal(inDays(rows, "-date").at(-1).kind, "tail");
   assert.deepEqual(inDays([], "-date"), []);
+});
+
+test("several counterparties show their number, and list their addresses on hover", () => {
+  useLocale("en-US");
+  const row = (counterpartyStatus, counterpartyCount, counterparties) => ({
+    counterpartyStatus,
+    counterpartyCount,
+    counterparties,
+  });
+  assert.deepEqual(otherSide(row("Several", 2, ["a", "b"])), { shown: "2 counterparties", title: "a\nb" });
+  assert.deepEqual(otherSide(row("Several", 1200, ["a", "b"])), {
+    shown: "1,200 counterparties",
+    title: "a\nb\n1,198 more",
+  });
+  assert.deepEqual(otherSide(row("None", 0, [])), { shown: "—", title: null });
+  assert.equal(otherSide(row("NotRead", null, [])).shown, "Not read");
 });
 
 test("a wallet that only has a name is called by it, and no name is repeated as a kind", () => {

@@ -329,6 +329,30 @@ def test_fees_are_shown_with_their_transaction_or_separately(own_servers: Server
         assert len(lines) == len(everything)
 
 
+def test_transaction_of_several_parties_shows_its_fee_and_their_number(own_servers: Servers, visit: Visit) -> None:
+    rows = market_rows(own_servers.world)
+    key = own_servers.world.subject_keys[TREASURY_ID]
+    newest = sorted((row for row in rows["wallet_activities"] if row["subject_key"] == key), key=_place)[-3:]
+    paid, shared, coinbase = newest[::-1]
+    paid |= {"fee_raw": 12_345, "fee": "0.000000000000012345", "fee_status": "Paid"}
+    none = {"counterparty_address": None, "counterparty_count": 0, "counterparty_status": "None"}
+    others = [f"0x{'a' * 40}", f"0x{'b' * 40}"]
+    shared |= none | {"fee_status": "Shared", "counterparty_count": 102, "counterparty_status": "Several"}
+    shared["counterparties"] = others
+    coinbase |= none | {"activity_type": "Coinbase", "direction": "In", "fee_status": "NotPaid", "counterparties": []}
+    publish(own_servers.world.settings.serving_dir, 2, rows)
+    with visit() as visitor:
+        frame, table = opened(visitor, own_servers)
+        first, second, third = table.rows()[:3]
+        assert "Fee " in first["type"].text
+        assert (first["type"].title or "").startswith("0.000000000000012345 ")
+        assert second["counterparty"].text == "102 counterparties"
+        assert [line.lower() for line in (second["counterparty"].title or "").split("\n")] == [*others, "100 more"]
+        assert (third["type"].text, third["counterparty"].text) == ("Coinbase", "—")
+        assert visitor.axe(frame) == []
+        visitor.screenshot("wallet-activity-several-parties")
+
+
 def test_activity_on_a_phone_shows_its_token_and_full_fee(own_servers: Servers, visit: Visit) -> None:
     publish_folded_fees(own_servers.world, 2, 8)
     with visit(viewport={"width": 390, "height": 860}, has_touch=True, is_mobile=True) as visitor:

@@ -135,7 +135,13 @@ function time(row, sort) {
   return el("span", null, el("time", { datetime: date, title }, dateTime(date)), tail);
 }
 
-function type({ type: kind, status, fees }, currency) {
+// A fee on top of the amount has no value of its own.
+const ownFee = ({ fee, amountStatus, token }) =>
+  fee === null ? [] : [{ amount: fee, amountStatus, value: null, token }];
+
+function type(row, currency) {
+  const { type: kind, status } = row;
+  const fees = [...row.fees, ...ownFee(row)];
   const failed = status === "Failed" && el("span.badge.failed", null, "Failed");
   const types = el("span.types", null, el(`span.badge.type.${kind.toLowerCase()}`, null, typeOf(kind)), failed);
   return fees.length ? el("span.named", null, types, ...fees.map((fee) => feeLine(fee, currency))) : types;
@@ -153,8 +159,26 @@ function signed({ direction, status }, text, currency) {
   });
 }
 
-function counterparty({ counterparty: address, counterpartyName }, explorer) {
-  if (address === null) return el("span.missing", null, "—");
+/**
+ * The words for a row without a single counterparty, and the listed addresses.
+ * @param {{counterpartyStatus: string, counterpartyCount: number | null, counterparties: string[]}} row
+ * @returns {{shown: string, title: string | null}}
+ */
+export function otherSide({ counterpartyStatus, counterpartyCount, counterparties }) {
+  if (counterpartyStatus === "NotRead")
+    return { shown: "Not read", title: "The transaction's inputs are not all known." };
+  if (counterpartyStatus !== "Several") return { shown: "—", title: null };
+  const more = counterpartyCount - counterparties.length;
+  const listed = more > 0 ? [...counterparties, `${count(more)} more`] : counterparties;
+  return { shown: `${count(counterpartyCount)} counterparties`, title: listed.join("\n") };
+}
+
+function counterparty(row, explorer) {
+  const { counterparty: address, counterpartyName } = row;
+  if (address === null) {
+    const { shown, title } = otherSide(row);
+    return el(row.counterpartyStatus === "Several" ? "span" : "span.missing", { title }, shown);
+  }
   const button = explored(explorer, "address", address, "address");
   return counterpartyName === null ? button : el("span.named", null, name(counterpartyName), button);
 }
