@@ -197,9 +197,7 @@ class Transaction(Schema, frozen=True, kw_only=True):
 class DescribedWalletActivity(WalletActivity, frozen=True, kw_only=True):
     """One movement seen from the wallet, with its transaction."""
 
-    transaction: Annotated[
-        Transaction | None, Meta(description="Null on networks whose transactions have no inputs and outputs.")
-    ]
+    transaction: Annotated[Transaction | None, Meta(description="Null on networks without inputs and outputs.")]
     currency: Annotated[str, Meta(description="Currency of values.")]
     as_of: AsOf
 

@@ -186,8 +186,8 @@ class WalletController(Controller):
     ) -> DescribedWalletActivity:
         """Read one activity of a wallet.
 
-        The activity as in the list, with the inputs and outputs of its transaction where the network has them. An
-        activity whose block left the chain returns 404.
+        The activity as in the list, with the inputs and outputs of its transaction where the network has them. It
+        returns 404 if the block of the activity left the chain.
         """
         subject, windows, links = find_wallet(call, wallet_id)
         with call.snapshot() as snapshot:
