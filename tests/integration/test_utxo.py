@@ -1,12 +1,16 @@
 """A chain of outputs from a real node to the marts, compared with the blocks' JSON and the node's own scan."""
 
+import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from litestar.testing import TestClient
 
+from api.app import create_app
+from control.settings import load_settings
 from pipelines.raw.builds import record_transform
 from pipelines.raw.database import open_warehouse
 from tests.chain.fault_proxy import FaultProxy, LieFault, RpcFault
@@ -17,6 +21,7 @@ from tests.integration.conftest import MakeService
 from tests.integration.dbt_runner import LATER_CYCLE, Stores, build_over_nothing, open_marts, run_dbt
 from tests.integration.harness import LocalUtxoNetwork
 from tests.oracles.utxo_chain import ChainOracle
+from warehouse.versions import publish
 
 KINDS = ("p2wpkh", "p2pkh", "p2sh-p2wpkh", "p2wsh", "p2tr")
 COIN = 10**8
@@ -487,3 +492,57 @@ def test_payments_out_of_the_extension_are_plain_movements(make_service: MakeSer
         assert (received, status, others) == ("70000000", "NotPaid", [])
         oracle = ChainOracle(node)
         assert oracle.scan([receiver]) == {receiver: 70_000_000}
+
+
+def test_clients_see_each_transaction_once(
+    node: UtxoNode, make_service: MakeService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOCAL_RPC_URL", node.url)
+    case = Case(node, make_service)
+    one, two, three, *_ = case.wallets
+    case.track(case.time(node.head()) + timedelta(seconds=1), one)
+    case.world.mine(12)
+    case.build()
+    paid = case.world.pay({two: 10**6}, senders=[one], fee=1_500)
+    kept = case.world.pay([(one, 1)], inputs=case.world.coins(one)[:2], change=one, fee=700)
+    shared = case.world.pay({three: 5_000}, senders=[one, two], fee=900, change=two)
+    mined = case.world.mine(to=one)
+    case.build()
+    shutil.copyfile(case.stores.marts, case.service.settings.marts_path)
+    publish(case.service.settings.marts_path, case.service.settings.serving_dir, 1)
+    oracle = ChainOracle(node)
+    with TestClient(create_app(load_settings(case.service.variables))) as client:
+        client.headers["Authorization"] = f"Bearer {case.service.bearer(case.tenant)}"
+        wallet = f"/v1/wallets/{case.subjects[one].id}"
+        rows = {row["transactionHash"]: row for row in client.get(f"{wallet}/activities").json()["data"]}
+        assert set(rows) == {tx.txid for tx in oracle.transactions(one) if tx.height >= mined}
+        fields = ("type", "amountRaw", "feeRaw", "feeStatus", "counterparty", "counterpartyStatus", "blockNumber")
+        told = {hash_: tuple(rows[hash_][field] for field in fields) for hash_ in (paid, kept)}
+        assert told == {
+            paid: ("TransferOut", str(10**6), "1500", "Paid", two, "Known", mined),
+            kept: ("Self", "0", "700", "Paid", None, "None", mined),
+        }
+        # Of several senders each one's net is shown, with its part of the fee.
+        net = next(tx.net[one] for tx in oracle.transactions(one) if tx.txid == shared)
+        assert (rows[shared]["amountRaw"], rows[shared]["feeStatus"]) == (str(-net), "Shared")
+        (coinbase,) = (row for row in rows.values() if row["type"] == "Coinbase")
+        detail = client.get(f"{wallet}/activities/{coinbase['id']}").json()["transaction"]
+        assert detail["spendableFromBlock"] == mined + 100
+        detail = client.get(f"{wallet}/activities/{rows[paid]['id']}").json()["transaction"]
+        (transaction,) = (tx for tx in oracle.transactions(one) if tx.txid == paid)
+        assert [(side["address"], int(side["amountRaw"])) for side in detail["outputs"]] == [
+            (output.address, output.amount) for output in transaction.outputs
+        ]
+        assert [(side["output"], int(side["amountRaw"])) for side in detail["inputs"]] == [
+            (f"{output.txid}:{output.index}", output.amount) for output in transaction.inputs
+        ]
+        assert datetime.fromisoformat(detail["headerTime"]).timestamp() == oracle.times[mined]
+        assert datetime.fromisoformat(rows[paid]["date"]) == case.time(mined)
+        (position,) = client.get(f"{wallet}/balances").json()["current"]
+        assert position["quantityRaw"] == str(oracle.balance(one, oracle.head))
+        refused = client.post("/v1/tokens", json={"ledger": "local", "symbol": "LTC", "ledgerId": "native"})
+        assert (refused.status_code, refused.json()["errors"][0]["code"]) == (422, "native-asset")
+        attested = client.post(f"{wallet}/attestations", json={"asOf": f"block:{mined}"})
+        assert (attested.status_code, attested.json()["code"]) == (422, "no-archive")
+        (network,) = client.get("/v1/networks").json()["data"]
+        assert network["capabilities"] == {"internalTransfers": False, "archive": False, "inputAddresses": True}
