@@ -267,3 +267,22 @@ def test_the_api_reads_all_that_the_family_describes() -> None:
     )
     read = msgspec.json.decode(msgspec.json.encode(written), type=TransactionDetail)
     assert msgspec.to_builtins(read) == msgspec.to_builtins(written)
+
+
+def test_version_of_an_older_release_is_not_read(world: World) -> None:
+    path = publish(world.settings.serving_dir, 1, marts_rows(world))
+    with duckdb.connect(str(path)) as connection:
+        for column in ("counterparties", "fee_raw", "detail"):
+            connection.execute(f"alter table marts.wallet_activities drop column {column}")
+    with world.client() as client:
+        headers = wallet(client)
+        for url, more in (
+            (f"{WALLET}/activities", {}),
+            (f"{WALLET}/activities?counterparty={A}&type=Fee", {}),
+            (f"{WALLET}/activities/{EXAMPLE_ACTIVITY_ID}", {}),
+            (f"{DATA}/summary", headers),
+            (f"{DATA}/rows", headers),
+            (f"{DATA}/rows?q=0x&sort=value", headers),
+        ):
+            answer = client.get(url, headers=more)
+            assert (url, answer.status_code) == (url, 503), answer.text

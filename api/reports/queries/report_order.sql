@@ -13,15 +13,15 @@ with matching as (
         and activities.tenant_id = $tenant_id
         and activities.block_time >= $from_time
         and activities.block_time < $to_time
-        and ($activity_type is null or activities.activity_type = $activity_type)
-        and ($direction is null or activities.direction = $direction)
-        and ($token_address is null or activities.token_address = $token_address)
+        and ($activity_type::varchar is null or activities.activity_type = $activity_type)
+        and ($direction::varchar is null or activities.direction = $direction)
+        and ($token_address::varchar is null or activities.token_address = $token_address)
         and (
-            $search is null
+            $search::varchar is null
             or contains(activities.transaction_hash, $search)
             or contains(lower(activities.counterparty_address), $search)
             or contains(lower(array_to_string(activities.counterparties, ' ')), $search)
-            or activities.counterparty_address = any($named)
+            or activities.counterparty_address = any($named::varchar[])
             or list_has_any(activities.counterparties, $named::varchar[])
         )
         and not ($is_folded and places.is_folded)
