@@ -50,10 +50,15 @@ class Pricing:
 
 
 def networks_file(folder: Path, scenario: Scenario) -> Path:
-    """Write network definitions in which the local network, the last one, has the demo's feeds."""
+    """Write network definitions in which the network `local` has the demo's feeds."""
     text = load_settings({}).networks_file.read_text()
-    for symbol, address in scenario.feeds.items():
-        text += f'\n[[network.feed]]\naddress = "{address}"\nbase = "{symbol}"\nquote = "USD"\n'
+    feeds = "".join(
+        f'\n[[network.feed]]\naddress = "{address}"\nbase = "{symbol}"\nquote = "USD"\n'
+        for symbol, address in scenario.feeds.items()
+    )
+    before, name, after = text.partition('name = "local"\n')
+    own, following, others = after.partition("\n[[network]]")
+    text = before + name + own + feeds + following + others
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "networks.toml"
     path.write_text(text)
