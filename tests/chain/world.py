@@ -302,6 +302,14 @@ class World:
         """Return the native balance at the end of a block, wei."""
         return int(self.node.rpc("eth_getBalance", [holder, hex(block)]), 16)
 
+    def held(self, asset: str, holder: str, block: int) -> int:
+        """Return the balance of a token, or of `native`, at the end of a block, base units."""
+        return self.native_balance(holder, block) if asset == "native" else self.balance_of(asset, holder, block)
+
+    def block_time(self, block: int) -> int:
+        """Return the timestamp of a block, Unix seconds."""
+        return self.node.block_time(block)
+
     def transfer_logs(self, first: int, last: int, address: str | None = None) -> list[dict[str, Any]]:
         """Return the ERC-20 Transfer logs (three topics) of blocks first to last, as the node gives them."""
         criteria: dict[str, Any] = {"fromBlock": hex(first), "toBlock": hex(last), "topics": [TRANSFER_TOPIC]}

@@ -5,10 +5,10 @@ functions do not call the API: they get its answers as arguments.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
-from typing import Any
+from typing import Any, Protocol
 
 from web3 import Web3
 
@@ -17,6 +17,16 @@ from tests.chain.world import ZERO_ADDRESS, Token, World
 
 NATIVE = "native"
 NATIVE_DECIMALS = 18
+
+
+class Chain(Protocol):
+    """A chain of any family with its balances, as its node gives them."""
+
+    def block_time(self, block: int) -> int:
+        """Return the time of a block, Unix seconds."""
+
+    def held(self, asset: str, wallet: str, block: int) -> int:
+        """Return a balance at the end of a block, base units. The asset is a lower-case address or `native`."""
 
 
 @dataclass
@@ -157,23 +167,27 @@ def check_attested(world: World, end: date, pages: Sequence[dict[str, Any]]) -> 
     return verdict
 
 
-def check_balances(world: World, tokens: Sequence[Token], wallet: str, answer: dict[str, Any]) -> Verdict:
+def decimals_of(tokens: Sequence[Token]) -> dict[str, int]:
+    """Return the decimals of tokens by address, and of the native asset of an EVM network."""
+    return {NATIVE: NATIVE_DECIMALS, **{token.address: token.decimals or 0 for token in tokens}}
+
+
+def check_balances(chain: Chain, decimals: Mapping[str, int], wallet: str, answer: dict[str, Any]) -> Verdict:
     """Check a wallet's positions, native included: each that is not zero must be there, and no other.
 
     Args:
-        world: the chain.
-        tokens: every token of the chain that the wallet can hold.
-        wallet: lower-case address.
+        chain: the chain.
+        decimals: of every asset of the chain that the wallet can hold.
+        wallet: its address, as the chain has it.
         answer: of GET /v1/wallets/{walletId}/balances.
     """
     verdict = Verdict()
     block = answer["asOf"]["blockNumber"]
     positions = {row["token"]["ledgerId"].lower(): row for row in answer["current"]}
-    truth = {NATIVE: (world.native_balance(wallet, block), NATIVE_DECIMALS)}
-    truth.update({token.address: (world.balance_of(token, wallet, block), token.decimals or 0) for token in tokens})
-    for asset in sorted({asset for asset, (balance, _) in truth.items() if balance} | set(positions)):
+    truth = {asset: chain.held(asset, wallet, block) for asset in decimals}
+    for asset in sorted({asset for asset, balance in truth.items() if balance} | set(positions)):
         row = positions.get(asset)
-        balance, decimals = truth.get(asset, (0, 0))
+        balance = truth.get(asset, 0)
         if row is None:
             verdict.count(f"{wallet}: holds {balance} of {asset}, which is not listed")
         elif balance == 0:
@@ -181,7 +195,7 @@ def check_balances(world: World, tokens: Sequence[Token], wallet: str, answer: d
         else:
             verdict.count(
                 verdict.differs(f"{wallet} {asset} quantityRaw", row["quantityRaw"], str(balance)),
-                verdict.differs(f"{wallet} {asset} quantity", row["quantity"], decimal_text(balance, decimals)),
+                verdict.differs(f"{wallet} {asset} quantity", row["quantity"], decimal_text(balance, decimals[asset])),
             )
     return verdict
 
@@ -227,7 +241,7 @@ def check_token_activities(world: World, token: Token, first_block: int, pages: 
         kind = "Mint" if sender == ZERO_ADDRESS else "Burn" if receiver == ZERO_ADDRESS else "Transfer"
         identity = (int(log["blockNumber"], 16), int(log["logIndex"], 16), log["transactionHash"], kind)
         true[*identity, sender, receiver, str(amount), decimal_text(amount, token.decimals or 0)] += 1
-    _compare(verdict, f"{token.symbol} activities", shown, true)
+    compare_rows(verdict, f"{token.symbol} activities", shown, true)
     return verdict
 
 
@@ -254,7 +268,7 @@ def check_wallet_activities(
         if wallet in (sender, receiver) and log["address"] in addresses:
             kind = wallet_kind(wallet, sender, receiver)
             true[int(log["blockNumber"], 16), log["transactionHash"], log["address"], kind, str(amount)] += 1
-    _compare(verdict, f"{wallet} activities", shown, true)
+    compare_rows(verdict, f"{wallet} activities", shown, true)
     moved = sum(balance_effect(row) for row in rows if row["token"]["ledgerId"] == NATIVE)
     change = world.native_balance(wallet, block) - world.native_balance(wallet, first_block - 1)
     verdict.count(verdict.differs(f"{wallet} native activities together", moved, change))
@@ -287,7 +301,7 @@ def balance_effect(row: dict[str, Any]) -> int:
     return {"In": 1, "Out": -1, None: 0}[row["direction"]] * int(row["amountRaw"])
 
 
-def _compare(verdict: Verdict, what: str, shown: Counter[tuple[Any, ...]], true: Counter[tuple[Any, ...]]) -> None:
+def compare_rows(verdict: Verdict, what: str, shown: Counter[tuple[Any, ...]], true: Counter[tuple[Any, ...]]) -> None:
     """Count the common rows; rows on one side only are problems."""
     missing, unexpected = true - shown, shown - true
     verdict.total += true.total() + unexpected.total()

@@ -12,7 +12,7 @@ from decimal import Decimal, localcontext
 from typing import Any
 
 from tests.chain.world import Token, World
-from tests.e2e.checks import NATIVE, Verdict, decimal_text
+from tests.e2e.checks import Chain, Verdict, decimal_text
 
 _VALUE_DECIMALS = 18
 _DAY = timedelta(days=1)
@@ -140,22 +140,23 @@ class PastMoment:
         return self.end - _INSTANT
 
 
-def past_moments(world: World, capitalization: dict[str, Any]) -> list[PastMoment]:
+def past_moments(chain: Chain, history: Sequence[dict[str, Any]], as_of: dict[str, Any]) -> list[PastMoment]:
     """Choose finished days that are covered, and an instant inside of each but the first.
 
     Args:
-        world: the chain.
-        capitalization: of GET /v1/tokens/{tokenId}/market-capitalization at 1d.
+        chain: the chain.
+        history: days of a token's capitalization or of a wallet's value.
+        as_of: the moment of that answer.
     """
-    days = [row for row in capitalization["history"] if row["isComplete"]]
+    days = [row for row in history if row["isComplete"]]
     found = []
     for row in [days[place] for place in sorted({0, len(days) // 2, len(days) - 1})] if days else []:
-        at, block = _end_of_day(world, row, capitalization["asOf"])
+        at, block = _end_of_day(chain, row, as_of)
         found.append(PastMoment(row["date"], at + _INSTANT, block))
         if row is not days[0]:
             instant = at - timedelta(hours=10, minutes=52, microseconds=654_321)
             end = instant + _INSTANT
-            found.append(PastMoment(instant.isoformat(), end, _last_before(world, end, block)))
+            found.append(PastMoment(instant.isoformat(), end, _last_before(chain, end, block)))
     return found
 
 
@@ -255,7 +256,7 @@ def check_capitalization(world: World, token: Token, timeline: Timeline, answer:
 
 
 def check_value_history(
-    world: World,
+    chain: Chain,
     wallet: str,
     assets: Mapping[str, tuple[str, int]],
     timelines: Mapping[str, tuple[int, Timeline]],
@@ -264,8 +265,8 @@ def check_value_history(
     """Check each day of a wallet: the value of its balances on the node, and the assets without a price.
 
     Args:
-        world: the chain.
-        wallet: lower-case address.
+        chain: the chain.
+        wallet: its address, as the chain has it.
         assets: symbol and decimals of everything it can hold, by address.
         timelines: as in `check_activity_values`.
         answer: of GET /v1/wallets/{walletId}/value-history at 1d.
@@ -274,14 +275,13 @@ def check_value_history(
     for row in answer["points"]:
         if row["valueStatus"] == "NotCovered":
             # Views begin after the genesis block.
-            _, block = _end_of_day(world, row, answer["asOf"])
+            _, block = _end_of_day(chain, row, answer["asOf"])
             verdict.count(verdict.differs(f"last block on {row['date']}", 0, block))
             continue
-        moment, block = _moment(world, row, answer["asOf"])
+        moment, block = _moment(chain, row, answer["asOf"])
         total, is_priced, unpriced = Decimal(0), False, set()
         for address, (symbol, decimals) in assets.items():
-            is_native = address == NATIVE
-            held = world.native_balance(wallet, block) if is_native else world.balance_of(address, wallet, block)
+            held = chain.held(address, wallet, block)
             price = timelines[address][1].at(moment) if held and address in timelines else None
             if held and price is None:
                 unpriced.add(symbol)
@@ -299,25 +299,25 @@ def check_value_history(
     return verdict
 
 
-def _moment(world: World, row: dict[str, Any], as_of: dict[str, Any]) -> tuple[datetime, int]:
+def _moment(chain: Chain, row: dict[str, Any], as_of: dict[str, Any]) -> tuple[datetime, int]:
     """Return the moment that a day's numbers are of, and the last block at it."""
     if not row["isComplete"]:
         return _instant(as_of["blockTime"]), int(as_of["blockNumber"])
-    return _end_of_day(world, row, as_of)
+    return _end_of_day(chain, row, as_of)
 
 
-def _end_of_day(world: World, row: dict[str, Any], as_of: dict[str, Any]) -> tuple[datetime, int]:
+def _end_of_day(chain: Chain, row: dict[str, Any], as_of: dict[str, Any]) -> tuple[datetime, int]:
     """Return the last instant of a day, and the last block at it."""
     end = datetime.combine(date.fromisoformat(row["date"]), datetime.min.time(), UTC) + _DAY
-    return end - _INSTANT, _last_before(world, end, int(as_of["blockNumber"]))
+    return end - _INSTANT, _last_before(chain, end, int(as_of["blockNumber"]))
 
 
-def _last_before(world: World, end: datetime, high: int) -> int:
+def _last_before(chain: Chain, end: datetime, high: int) -> int:
     """Return the last block before an instant, of those up to a block."""
     low = 0
     while low < high:
         middle = (low + high + 1) // 2
-        if world.node.block_time(middle) < end.timestamp():
+        if chain.block_time(middle) < end.timestamp():
             low = middle
         else:
             high = middle - 1

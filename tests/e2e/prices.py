@@ -12,9 +12,10 @@ from rich.console import Console
 
 from control.settings import load_settings
 from tests.chain.world import Token
-from tests.e2e.checks import NATIVE, NATIVE_DECIMALS, Verdict
+from tests.e2e.checks import NATIVE, NATIVE_DECIMALS, Chain, Verdict
 from tests.e2e.client import ApiClient
 from tests.e2e.price_checks import (
+    PastMoment,
     Quote,
     Timeline,
     check_activity_values,
@@ -105,17 +106,22 @@ def set_up(client: ApiClient, scenario: Scenario, tokens: Mapping[str, str], con
 
 
 def _enter_navs(client: ApiClient, scenario: Scenario) -> tuple[str, list[Quote]]:
-    """Make a manual source, enable it and enter two values, one after the other in time; its id, and the prices."""
-    source = str(client.post("/v2/price-sources", {"name": "NAV desk"})["id"])
-    client.patch(f"/v2/price-sources/{source}/enable")
-    body = {"pricedAs": "RELIC", "pricedIn": "USD", "priceType": "NAV"}
-    pair = client.post(f"/v2/price-sources/{source}/pairs", body)["id"]
+    """Enter two values of RELIC, one after the other in time; return their source's id, and the prices."""
     instants = (scenario.started_at + timedelta(days=1), datetime.now(UTC).replace(microsecond=0) - timedelta(hours=1))
     quotes = [Quote(at, Decimal(nav)) for at, nav in zip(instants, _NAVS, strict=True)]
-    path = f"/v2/price-sources/{source}/pairs/{pair}/prices"
+    pair = {"pricedAs": "RELIC", "pricedIn": "USD", "priceType": "NAV"}
+    return enter_prices(client, "NAV desk", pair, quotes), quotes
+
+
+def enter_prices(client: ApiClient, name: str, pair: dict[str, Any], quotes: Sequence[Quote]) -> str:
+    """Make a manual price source, enable it and enter the prices of one pair; return the source's id."""
+    source = str(client.post("/v2/price-sources", {"name": name})["id"])
+    client.patch(f"/v2/price-sources/{source}/enable")
+    pair_id = client.post(f"/v2/price-sources/{source}/pairs", pair)["id"]
+    path = f"/v2/price-sources/{source}/pairs/{pair_id}/prices"
     for quote in quotes:
         client.post(path, {"price": str(quote.price), "effectiveFrom": _text(quote.effective_from), "note": "demo"})
-    return source, quotes
+    return source
 
 
 def compare(
@@ -163,7 +169,7 @@ def compare(
     now = answer["current"]
     verdicts.append((check_capitalization(scenario.world, gold, timelines["GOLD"], answer), "days of capitalization"))
     days = {row["date"]: row for row in answer["history"]}
-    moments = past_moments(scenario.world, answer)
+    moments = past_moments(scenario.world, answer["history"], answer["asOf"])
     for moment in moments:
         pages = list(client.pages(f"{path}/cap-table", asOf=moment.text, limit=_ACTIVITY_PAGE))
         holders = [row["wallet"] for page in pages for row in page["data"]]
@@ -176,18 +182,42 @@ def compare(
     _chart("Market capitalization of GOLD, USD", [(row["date"], row["value"]) for row in answer["history"]], console)
     console.print(f"now {now['value']}: {now['supply']} at {now['price']}")
 
-    path, address = wallet
+    verdicts += compare_wallet(client, scenario.world, wallet, assets, priced, (_since(scenario), moments), console)
+    return verdicts
+
+
+def compare_wallet(
+    client: ApiClient,
+    chain: Chain,
+    wallet: tuple[str, str],
+    assets: Mapping[str, tuple[str, int]],
+    priced: Mapping[str, tuple[int, Timeline]],
+    period: tuple[dict[str, str], Sequence[PastMoment] | None],
+    console: Console,
+) -> list[tuple[Verdict, str]]:
+    """Read the values of one wallet, show them, and check each number.
+
+    Args:
+        client: the tenant's client.
+        chain: the chain.
+        wallet: path in the API, and its address.
+        assets: symbol and decimals of everything it can hold, by address.
+        priced: decimals and prices by address.
+        period: the start of the history as a parameter, and past moments to check (None: choose some of the history).
+        console: to show them on.
+
+    Returns:
+        Each verdict with its title.
+    """
+    (path, address), (since, moments) = wallet, period
     pages = list(client.pages(f"{path}/activities", limit=_ACTIVITY_PAGE))
-    verdicts.append((check_activity_values(priced, None, pages), "values of the wallet's movements"))
-    answer = client.get(f"{path}/value-history", interval="1d", **_since(scenario))
-    verdicts.append(
-        (check_value_history(scenario.world, address, assets, priced, answer), "days of the wallet's value")
-    )
+    verdicts = [(check_activity_values(priced, None, pages), "values of the wallet's movements")]
+    answer = client.get(f"{path}/value-history", interval="1d", **since)
+    verdicts.append((check_value_history(chain, address, assets, priced, answer), "days of the wallet's value"))
     days = {row["date"]: row for row in answer["points"]}
-    for moment in moments:
+    for moment in past_moments(chain, answer["points"], answer["asOf"]) if moments is None else moments:
         then = client.get(f"{path}/balances", asOf=moment.text)
-        true = {asset: scenario.world.balance_of(asset, address, moment.block) for asset in assets if asset != NATIVE}
-        true[NATIVE] = scenario.world.native_balance(address, moment.block)
+        true = {asset: chain.held(asset, address, moment.block) for asset in assets}
         verdict = check_balances_then(moment, true, then, days.get(moment.text))
         verdicts.append((verdict, f"the wallet at {moment.text}"))
     _chart("Value of Wallet 1, USD", [(row["date"], row["value"]) for row in answer["points"]], console)

@@ -3,13 +3,14 @@
 It uses no browser: the pages draw the answers of these routes, and `tests/browser` tests the pages.
 """
 
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
 from rich.console import Console
 
 from tests.chain.world import Token
-from tests.e2e.checks import Verdict, check_balances, check_holders
+from tests.e2e.checks import Chain, Verdict, check_balances, check_holders, decimals_of
 from tests.e2e.client import ApiClient
 from tests.e2e.scenario import Scenario
 
@@ -31,12 +32,28 @@ def compare(
     """
     (token_id, token), (wallet_id, address) = gold, wallet
     cap_table = _summary(client, "cap-table", console, tokenId=token_id)
-    activity = _summary(client, "wallet-activity", console, walletId=wallet_id)
-    positions = {"asOf": activity["asOf"], "current": activity["balances"]}
     return [
         (check_holders(scenario.world, token, cap_table), "figures of the cap table's report"),
-        (check_balances(scenario.world, scenario.tokens, address, positions), "balances of the wallet's report"),
+        compare_wallet(client, scenario.world, decimals_of(scenario.tokens), (wallet_id, address), console),
     ]
+
+
+def compare_wallet(
+    client: ApiClient, chain: Chain, decimals: Mapping[str, int], wallet: tuple[str, str], console: Console
+) -> tuple[Verdict, str]:
+    """Make a link to a wallet's report, and check the balances of its page.
+
+    Args:
+        client: the tenant's client.
+        chain: the chain.
+        decimals: of every asset that the wallet can hold.
+        wallet: id of the wallet, and its address.
+        console: to print on.
+    """
+    wallet_id, address = wallet
+    activity = _summary(client, "wallet-activity", console, walletId=wallet_id)
+    positions = {"asOf": activity["asOf"], "current": activity["balances"]}
+    return check_balances(chain, decimals, address, positions), "balances of the wallet's report"
 
 
 def _summary(client: ApiClient, report: str, console: Console, **parameters: str) -> dict[str, Any]:

@@ -36,14 +36,17 @@ class Service:
 
     Args:
         data_dir: its data folder, created when missing.
-        rpc_url: node of the network `local`.
+        rpc_url: its node.
         extra: environment variables over the defaults made here.
+        network: the network of the node, of those that have a local one.
     """
 
     # Of API and Dagster, where they are free.
     preferred_ports: Sequence[int | None] = (8000, 3000)
 
-    def __init__(self, data_dir: Path, rpc_url: str, extra: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, data_dir: Path, rpc_url: str, extra: Mapping[str, str] | None = None, network: str = "local"
+    ) -> None:
         data_dir.mkdir(parents=True, exist_ok=True)
         self.log_path = data_dir / "up.log"
         api_port, dagster_port = (free_port(port) for port in self.preferred_ports)
@@ -57,7 +60,7 @@ class Service:
         }
         self.environment = {
             **inherited,
-            "LOCAL_RPC_URL": rpc_url,
+            f"{network.upper().replace('-', '_')}_RPC_URL": rpc_url,
             "LEDGERMART_DATA_DIR": str(data_dir),
             "LEDGERMART_API_PORT": str(api_port),
             "LEDGERMART_DAGSTER_PORT": str(dagster_port),

@@ -18,6 +18,7 @@ from tests.e2e.checks import (
     check_token_activities,
     check_wallet_activities,
     decimal_text,
+    decimals_of,
     first_block_at,
     percentage_text,
 )
@@ -118,12 +119,12 @@ def test_missing_and_untrue_balances_are_found(made: tuple[World, Token, int]) -
         {"token": {"ledgerId": Web3.to_checksum_address(token.address)}, "quantity": "75", "quantityRaw": "7500"},
     ]
     answer = {"asOf": {"blockNumber": block}, "current": positions}
-    assert check_balances(world, [token], wallet, answer).problems == []
-    assert check_balances(world, [token], wallet, answer).total == 2
+    assert check_balances(world, decimals_of([token]), wallet, answer).problems == []
+    assert check_balances(world, decimals_of([token]), wallet, answer).total == 2
     for wrong in (positions[:1], [positions[0], {**positions[1], "quantityRaw": "7501"}]):
-        assert len(check_balances(world, [token], wallet, {**answer, "current": wrong}).problems) == 1
+        assert len(check_balances(world, decimals_of([token]), wallet, {**answer, "current": wrong}).problems) == 1
     empty = world.wallets[4]
-    assert check_balances(world, [token], empty, answer).problems != []
+    assert check_balances(world, decimals_of([token]), empty, answer).problems != []
 
 
 def token_activity(world: World, token: Token, block: int) -> list[Answer]:

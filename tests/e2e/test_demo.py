@@ -34,11 +34,11 @@ from tests.e2e.service import Service
 class MisledService(Service):
     preferred_ports = (None, None)
 
-    def __init__(self, data_dir, rpc_url, extra):
+    def __init__(self, data_dir, rpc_url, *rest):
         proxy = FaultProxy(rpc_url)
         proxy.inject(LostLogsFault())
         proxy.start()
-        super().__init__(data_dir, proxy.url, extra)
+        super().__init__(data_dir, proxy.url, *rest)
 
 demo.Service = MisledService
 sys.exit(demo.main())
@@ -54,10 +54,10 @@ from tests.e2e.service import Service
 class HeldService(Service):
     preferred_ports = (None, None)
 
-    def __init__(self, data_dir, rpc_url, extra):
+    def __init__(self, data_dir, rpc_url, extra, network):
         # A run waits for the lock of the warehouse as long as a test needs, and tests launch runs.
         own = {"LEDGERMART_LOCK_WAIT_SECONDS": "86400", "LEDGERMART_DAGSTER_WRITES": "yes"}
-        super().__init__(data_dir, rpc_url, {**extra, **own})
+        super().__init__(data_dir, rpc_url, {**extra, **own}, network)
         self.held_path = data_dir / "held"
 
     def __exit__(self, kind, error, trace):
