@@ -37,8 +37,9 @@ wheel: install ## Build build/wheel/ledgermart-*.whl, which runs without the che
 	rm -rf build/wheel
 	$(BIN)/python -m hatchling build --target wheel --directory build/wheel
 
-demo: install ## Start a chain and the service, and show the main job (ONCE=1: check, then stop; LIMIT=900: for slow machines)
-	$(BIN)/python -m tests.e2e.demo $(if $(ONCE),--once) $(if $(LIMIT),--limit $(LIMIT))
+demo: install ## Start a chain and the service, and show the main job (FAMILY=utxo: on a Litecoin node; ONCE=1: check, then stop; LIMIT=900: for slow machines)
+	$(if $(filter utxo,$(FAMILY)),tests/debian-packages litecoind)
+	$(BIN)/python -m tests.e2e.demo $(if $(FAMILY),--family $(FAMILY)) $(if $(ONCE),--once) $(if $(LIMIT),--limit $(LIMIT))
 
 misfortunes: install ## Do to a chain what chains do to ledgers, and compare (FAULTS=1: with a provider that fails, too)
 	$(BIN)/python -m tests.integration.misfortunes $(if $(FAULTS),--faults)

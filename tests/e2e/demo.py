@@ -28,11 +28,12 @@ from tests.e2e.client import ApiClient, ApiError
 from tests.e2e.evm_story import EvmStory
 from tests.e2e.service import Service, ServiceError
 from tests.e2e.story import LEDGER, MORE_TIME, TENANT, DemoError, Progress, Running, Scenario, Story, Subject
+from tests.e2e.utxo_story import UtxoStory
 
 _DATA_DIR = Path(__file__).parents[2] / "data" / "demo"
 _PER_BLOCK = 50
 _CYCLE_SECONDS = 5
-_STORIES: dict[str, Callable[..., Story]] = {"evm": EvmStory}
+_STORIES: dict[str, Callable[..., Story]] = {"evm": EvmStory, "utxo": UtxoStory}
 # Width if the output is not a terminal, so that tables have room for whole numbers.
 _FILE_WIDTH = 120
 

@@ -1,4 +1,4 @@
-"""What the stories of all families of networks share: the running service, tracked subjects, and printing."""
+"""Shared parts of the demo's stories: the running service, tracked subjects, and printing."""
 
 import time
 from abc import ABC, abstractmethod
@@ -145,7 +145,7 @@ class Running:
 
 
 class Story(ABC):
-    """What the demo shows on one family of networks.
+    """The parts of the demo that differ by family of networks.
 
     Attributes:
         network: its name in the definitions of networks.
@@ -165,7 +165,7 @@ class Story(ABC):
 
     @abstractmethod
     def with_history(self, subjects: Sequence[Subject]) -> list[Subject]:
-        """Return the subjects whose whole past is requested."""
+        """Return the subjects to request the whole past of."""
 
     @abstractmethod
     def chapters(
