@@ -171,15 +171,14 @@ class UtxoChain:
         """Return the median time of a block, Unix seconds."""
         return self._times[block]
 
-    def moved(self, wallet: str) -> Iterator[tuple[int, str, int]]:
-        """Yield block, transaction and moved base units (out: below 0) of each transaction that moved an amount.
+    def moved(self, wallet: str) -> Iterator[tuple[int, str, int, int | None]]:
+        """Yield block, id, moved base units (out: below 0) and fee of each transaction of a wallet.
 
-        A fee that the wallet alone paid is left out, as the API shows it apart from the amount.
+        The amount leaves out a fee that the wallet alone paid. There is no fee in all other cases.
         """
         for one in self.oracle.transactions(wallet):
-            is_only_payer = {output.address for output in one.inputs} == {wallet}
-            if amount := one.net[wallet] + (one.fee if is_only_payer else 0):
-                yield one.height, one.txid, amount
+            fee = one.fee if {output.address for output in one.inputs} == {wallet} else None
+            yield one.height, one.txid, one.net[wallet] + (fee or 0), fee
 
     def held(self, asset: str, wallet: str, block: int) -> int:
         """Return a wallet's balance at the end of a block, base units."""

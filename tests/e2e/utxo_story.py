@@ -133,10 +133,16 @@ class UtxoStory(Story):
             pages = list(running.client.pages(f"{subject.path}/activities", limit=_ACTIVITY_PAGE))
             if subject is subjects[0]:
                 _print_activities(pages[0], running.console)
-            sums: Counter[tuple[int, str]] = Counter()
-            for row in (row for page in pages for row in page["data"] if row["type"] != "Fee"):
-                sums[row["blockNumber"], row["transactionHash"]] += balance_effect(row)
-            shown: Counter[tuple[Any, ...]] = Counter((*key, amount) for key, amount in sums.items() if amount)
+            shown = Counter(
+                (
+                    row["blockNumber"],
+                    row["transactionHash"],
+                    balance_effect(row),
+                    None if row["feeRaw"] is None else int(row["feeRaw"]),
+                )
+                for page in pages
+                for row in page["data"]
+            )
             verdict = Verdict()
             compare_rows(verdict, f"{subject.label} transactions", shown, Counter(self._chain.moved(subject.address)))
             verdicts.append((verdict, f"{subject.label:9} {verdict.agreed} of {verdict.total} transactions agree"))
@@ -203,7 +209,13 @@ def _print_activities(page: dict[str, Any], console: Console) -> None:
         "Newest activities of Wallet 1", "Date", "Type", "Amount >", "Fee >", "Counterparties >", "Transaction"
     )
     for row in page["data"][:6]:
-        # Services of an older version have neither fees nor counterparties.
-        figures = (str(row.get(name) or "-") for name in ("fee", "counterpartyCount"))
-        shown.add_row(row["date"], row["type"], row["amount"], *figures, f"{row['transactionHash'][:12]}..")
+        fee = row["fee"] or "-"
+        shown.add_row(
+            row["date"],
+            row["type"],
+            row["amount"],
+            fee,
+            str(row["counterpartyCount"]),
+            f"{row['transactionHash'][:12]}..",
+        )
     console.print(shown)
