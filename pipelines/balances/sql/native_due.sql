@@ -1,5 +1,5 @@
--- Whether native balances must be read where a reading takes minutes: for a wallet whose view reaches the head and that
--- has no reading, or the newest reading of the network is a day old.
+-- True if slow native balances are due: a wallet with a view up to the head has no reading, or the newest reading of the
+-- network is a day old.
 with tracked as (
     select distinct tenant_id, address
     from network_ranges

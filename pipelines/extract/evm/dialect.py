@@ -1,4 +1,4 @@
-"""What EVM nodes say by JSON-RPC in their own way: the chain, errors, and the blocks of a call."""
+"""The JSON-RPC of EVM nodes: the name of the chain, errors, and the blocks of a call."""
 
 from pipelines.extract.evm.faults import RANGED, classify
 from pipelines.extract.jsonrpc.client import Call, Dialect

@@ -34,13 +34,11 @@ from pipelines.extract.family import (
     TRACES,
     BalanceRange,
     Header,
-    Node,
     Part,
     StoredRows,
 )
 from pipelines.extract.jsonrpc.client import RpcClient
-from pipelines.extract.jsonrpc.endpoint import other_urls
-from pipelines.extract.metering import Meter
+from pipelines.extract.jsonrpc.node import RpcNode
 from pipelines.rows import Segment
 from pipelines.tables.evm import TABLES, TOKEN_TRANSFERS
 
@@ -48,7 +46,7 @@ from pipelines.tables.evm import TABLES, TOKEN_TRANSFERS
 _KEPT_STATES = 128
 
 
-class EvmNode:
+class EvmNode(RpcNode):
     """An EVM network's node; see `pipelines.extract.family.Node`.
 
     Args:
@@ -56,34 +54,20 @@ class EvmNode:
         client: closed with the node.
     """
 
+    dialect = EVM
     header_call = HEADER_CALL
     # Ethereum's genesis block.
     oldest_genesis = datetime(2015, 7, 30, 15, 26, 13, tzinfo=UTC)
 
     def __init__(self, network: Network, client: RpcClient) -> None:
-        self.network = network
-        self.client = client
+        super().__init__(network, client)
         self._own = own_definition(network)
         self._probed: NodeFacts | None = None
-
-    @property
-    def provider(self) -> str:
-        return self.client.provider
-
-    @property
-    def meter(self) -> Meter:
-        return self.client.meter
 
     @property
     def _facts(self) -> NodeFacts:
         assert self._probed is not None, "probe a node before other calls"
         return self._probed
-
-    def other(self) -> Node:
-        urls = other_urls(self.network.rpc_urls, self.provider)
-        client = RpcClient(self.network.name, urls or self.network.rpc_urls, EVM, budget=self.client.budget)
-        client.expect_chain(self._own.identity)
-        return EvmNode(self.network, client)
 
     def probe(self) -> frozenset[str]:
         self._probed = probe(self.client, self._own.chain_id, self._own.multicall_address)
@@ -155,9 +139,6 @@ class EvmNode:
         )
         return f"full reads {blocks} whole blocks with the wallet's receipts{traces}"
 
-    def close(self) -> None:
-        self.client.close()
-
 
 class EvmFamily:
     """All EVM networks; see `pipelines.extract.family.Family`."""
@@ -172,10 +153,7 @@ class EvmFamily:
         max_attempts: int = 6,
         budget: Budget | None = None,
     ) -> EvmNode:
-        client = RpcClient(
-            network.name, network.rpc_urls, EVM, timeout=timeout, max_attempts=max_attempts, budget=budget
-        )
-        return EvmNode(network, client)
+        return EvmNode.open(network, timeout=timeout, max_attempts=max_attempts, budget=budget)
 
     def price_feeds(self, source: PriceSource, network: Network) -> FeedClient:
         return FeedClient(source, network)

@@ -109,14 +109,14 @@ class Classify(Protocol):
 
 @dataclass(frozen=True)
 class Dialect:
-    """What differs between families that speak JSON-RPC.
+    """The differences between families that use JSON-RPC.
 
     Attributes:
         chain_call: its result identifies the chain.
         chain_of: the identity of a network's definition, from that result.
         classify: the meaning of an error.
         blocks_of: the block range of a call, first and last included, where its parameters name one.
-        ranged: methods whose too large answers call for a narrower block range.
+        ranged: methods that are repeated with less if their answer is too large.
     """
 
     chain_call: Call

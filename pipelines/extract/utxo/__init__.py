@@ -1,1 +1,1 @@
-"""Networks whose transactions spend outputs: Bitcoin, Litecoin and others with the same blocks."""
+"""Chains of transactions that spend outputs: Bitcoin, Litecoin and others with the same blocks."""

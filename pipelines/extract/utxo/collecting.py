@@ -2,11 +2,14 @@
 
 An input names the output that it spends, not its address. Inputs of watched addresses are recognised by stored outputs
 of earlier blocks, and by those of the same part. Where coverage of an address begins, a scan finds its older outputs
-that are unspent. Those that were spent between the beginning and the scan are read from the node, as the outputs of
-all inputs of these blocks; a node that cannot give them leaves their movements unread.
+that are unspent. Other ones may have been spent before the scan. So up to its block, the outputs of all inputs are read
+from the node. If it cannot give them, these movements remain unread.
+
+The row of an address depends on the chain and on the node alone, and never on other watched addresses: a tenant must
+not see what others track. So where the node gives no outputs of inputs, all inputs of others count as unknown.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -43,13 +46,11 @@ COINBASE_MATURITY = 100
 # OP_RETURN.
 _UNSPENDABLE = b"\x6a"
 _OUTPUT_KEYS = np.dtype([("key", "<i8"), ("rest", "V28")])
-_NO_ROWS = pl.DataFrame(
-    schema={"address": pl.String, "transaction_hash": pl.String, "output_index": pl.Int32, "amount_raw": pl.String}
-)
+_STORED_OUTPUT = ("address", "transaction_hash", "output_index", "amount_raw")
 
 
 class _Known(NamedTuple):
-    """An output whose amount and owner are known; a script without an address has None in its place."""
+    """An output with its amount; the address is None for a script without one."""
 
     amount: int
     address: str | None
@@ -89,6 +90,35 @@ class _Detail(msgspec.Struct, rename="camel"):
     inputs: list[_ShownInput]
     outputs: list[_ShownOutput]
     spendable_from_block: int | None
+
+
+@dataclass(frozen=True)
+class _View:
+    """A transaction as an address sees it.
+
+    Attributes:
+        fee: in base units, 0 for a coinbase; None where an input is unknown.
+        senders, recipients: sums by address, in base units.
+        payers, payees: addresses, and scripts without one.
+        detail: JSON text.
+    """
+
+    fee: int | None
+    senders: Mapping[str, int]
+    recipients: Mapping[str, int]
+    payers: Set[str | bytes]
+    payees: Set[str | bytes]
+    detail: str
+
+    def fee_status(self, address: str, *, is_coinbase: bool) -> str:
+        """Return the `fee_status` of the address's row."""
+        if is_coinbase:
+            return "NotPaid"
+        if self.fee is None:
+            return "NotRead"
+        if address not in self.senders:
+            return "NotPaid"
+        return "Paid" if len(self.payers) == 1 else "Shared"
 
 
 @dataclass
@@ -136,7 +166,7 @@ class OutputCollector:
             yield Part(BlockRange(lot.blocks[0].number, lot.blocks[-1].number), rows, unread)
 
     def _open(self) -> pl.DataFrame:
-        """Scan the addresses whose outputs before the segment are not known; return their rows of the openings."""
+        """Scan the addresses with unknown outputs before the segment; return their rows of the openings."""
         first = self._segment.covered.first
         if first <= FIRST_BLOCK:
             return pl.DataFrame(schema=UTXO_OPENINGS.row_schema)
@@ -214,14 +244,18 @@ class OutputCollector:
             unread.append(self._unread(incomplete))
         elif incomplete:
             self._resolve([(one, one.block.transactions) for one in incomplete], made, known)
-        involved = [
-            _Placed(numbered, position, transaction)
-            for numbered in lot.blocks
-            for position, transaction in enumerate(numbered.block.transactions)
-            if self._is_involved(transaction, made, known)
-        ]
+        involved: list[_Placed] = []
+        by_block: list[tuple[Numbered, list[RawTransaction]]] = []
+        for numbered in lot.blocks:
+            found = [
+                _Placed(numbered, position, transaction)
+                for position, transaction in enumerate(numbered.block.transactions)
+                if self._is_involved(transaction, made, known)
+            ]
+            involved += found
+            by_block.append((numbered, [one.transaction for one in found]))
         if self._source is not None:
-            self._resolve([(one.numbered, [one.transaction]) for one in involved], made, known)
+            self._resolve(by_block, made, known)
         transactions: list[tuple[object, ...]] = []
         outputs: list[tuple[object, ...]] = []
         for placed in involved:
@@ -235,8 +269,8 @@ class OutputCollector:
     def _unread(self, incomplete: Sequence[Numbered]) -> StateUnavailable:
         first, last = incomplete[0].number, incomplete[-1].number
         detail = (
-            "outputs from before the collected range may be spent in these blocks, and the node gives no outputs of "
-            "inputs: enable its index of transactions, or request history from the chain's first block"
+            "these blocks may spend outputs from before the collected range, and the node gives no outputs of inputs; "
+            "enable its index of transactions, or request history from the first block"
         )
         return StateUnavailable(self._network.name, BLOCK_CALL, first, last, detail)
 
@@ -255,7 +289,7 @@ class OutputCollector:
         rows = self._stored.find("outputs", pl.DataFrame({"output_key": keys}))
         return {
             outpoint(transaction, index): _Known(int(amount), address)
-            for address, transaction, index, amount in rows.select(_NO_ROWS.columns).iter_rows()
+            for address, transaction, index, amount in rows.select(_STORED_OUTPUT).iter_rows()
         }
 
     def _resolve(
@@ -327,39 +361,41 @@ class OutputCollector:
         self, placed: _Placed, made: Mapping[bytes, RawTransaction], known: Mapping[bytes, _Known]
     ) -> Iterator[tuple[object, ...]]:
         """Yield a row for each watched address of the transaction."""
-        numbered, _, transaction = placed
-        place = placed.key()
+        transaction, place = placed.transaction, placed.key()
         is_coinbase = transaction.is_coinbase
         inputs = [] if is_coinbase else [self._spent(one, made, known) for one in transaction.inputs]
         outputs = [self._known(one) for one in transaction.outputs]
-        fee = self._fee(numbered, transaction, inputs, outputs)
-        senders, recipients = _sums(inputs), _sums(outputs)
-        payers, payees = _parties(inputs), _parties(outputs)
-        detail = msgspec.json.encode(_detail(numbered, transaction, inputs, outputs)).decode()
-        all_known = fee is not None
-        is_one_sender = all_known and len({one.address for one in inputs if one is not None}) == 1
-        for address in sorted(self._watched & (senders.keys() | recipients.keys())):
-            spent, received = senders.get(address, 0), recipients.get(address, 0)
-            is_sender = address in senders
-            if is_coinbase or (all_known and not is_sender):
-                fee_status = "NotPaid"
-            elif not all_known:
-                fee_status = "NotRead"
-            else:
-                fee_status = "Paid" if is_one_sender else "Shared"
-            others = (payees if is_sender else payers) - {address}
+        view = self._view(placed, inputs, outputs)
+        for address in sorted(self._watched & (view.senders.keys() | view.recipients.keys())):
+            if self._source is None:
+                own = [None if one is None or one.address != address else one for one in inputs]
+                view = self._view(placed, own, outputs)
+            is_sender = address in view.senders
+            others = (view.payees if is_sender else view.payers) - {address}
+            is_read = view.fee is not None or is_sender
+            fee_status = view.fee_status(address, is_coinbase=is_coinbase)
             yield (
                 *place,
                 address,
                 is_coinbase,
-                str(spent),
-                str(received),
-                str(fee) if fee_status == "Paid" else None,
+                str(view.senders.get(address, 0)),
+                str(view.recipients.get(address, 0)),
+                str(view.fee) if fee_status == "Paid" else None,
                 fee_status,
-                sorted(one for one in others if isinstance(one, str))[:MOST_SHOWN] if all_known or is_sender else None,
-                len(others) if all_known or is_sender else None,
-                detail,
+                sorted(one for one in others if isinstance(one, str))[:MOST_SHOWN] if is_read else None,
+                len(others) if is_read else None,
+                view.detail,
             )
+
+    def _view(self, placed: _Placed, inputs: Sequence[_Known | None], outputs: Sequence[_Known]) -> _View:
+        return _View(
+            fee=self._fee(placed.numbered, placed.transaction, inputs, outputs),
+            senders=_sums(inputs),
+            recipients=_sums(outputs),
+            payers=_parties(inputs),
+            payees=_parties(outputs),
+            detail=msgspec.json.encode(_detail(placed.numbered, placed.transaction, inputs, outputs)).decode(),
+        )
 
     def _fee(
         self,
@@ -401,7 +437,7 @@ def _sums(entries: Sequence[_Known | None]) -> dict[str, int]:
 
 
 def _parties(entries: Sequence[_Known | None]) -> set[str | bytes]:
-    """Return the owners of outputs: addresses, and scripts without an address, but for those that nobody can spend."""
+    """Return the owners of spendable outputs: addresses, and scripts without one."""
     return {
         one.script if one.address is None else one.address
         for one in entries

@@ -1,4 +1,4 @@
-"""What nodes of this family say by JSON-RPC in their own way: the chain, errors, and the blocks of a call.
+"""The JSON-RPC of this family's nodes: the name of the chain, errors, and the blocks of a call.
 
 Source: https://github.com/bitcoin/bitcoin/blob/master/src/rpc/protocol.h
 """

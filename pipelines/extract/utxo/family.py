@@ -19,13 +19,11 @@ from pipelines.extract.family import (
     SUPPLIES,
     BalanceRange,
     Header,
-    Node,
     Part,
     StoredRows,
 )
 from pipelines.extract.jsonrpc.client import RpcClient
-from pipelines.extract.jsonrpc.endpoint import other_urls
-from pipelines.extract.metering import Meter
+from pipelines.extract.jsonrpc.node import RpcNode
 from pipelines.extract.prices.protocol import PriceClient
 from pipelines.extract.utxo.blocks import BLOCK_CALL
 from pipelines.extract.utxo.collecting import OutputCollector
@@ -45,7 +43,7 @@ from pipelines.rows import Segment
 from pipelines.tables.utxo import TABLES
 
 
-class UtxoNode:
+class UtxoNode(RpcNode):
     """A node of outputs; see `pipelines.extract.family.Node`.
 
     Args:
@@ -53,34 +51,20 @@ class UtxoNode:
         client: closed with the node.
     """
 
+    dialect = UTXO
     header_call = HEADER_CALL
     # Bitcoin's genesis block.
     oldest_genesis = datetime(2009, 1, 3, 18, 15, 5, tzinfo=UTC)
 
     def __init__(self, network: Network, client: RpcClient) -> None:
-        self.network = network
-        self.client = client
+        super().__init__(network, client)
         self._own = own_definition(network)
         self._probed: NodeFacts | None = None
-
-    @property
-    def provider(self) -> str:
-        return self.client.provider
-
-    @property
-    def meter(self) -> Meter:
-        return self.client.meter
 
     @property
     def _facts(self) -> NodeFacts:
         assert self._probed is not None, "probe a node before other calls"
         return self._probed
-
-    def other(self) -> Node:
-        urls = other_urls(self.network.rpc_urls, self.provider)
-        client = RpcClient(self.network.name, urls or self.network.rpc_urls, UTXO, budget=self.client.budget)
-        client.expect_chain(self._own.identity)
-        return UtxoNode(self.network, client)
 
     def probe(self) -> frozenset[str]:
         self._probed = probe(self.client, self._own.identity)
@@ -156,9 +140,6 @@ class UtxoNode:
         }[source]
         return f"full reads {blocks} whole blocks{inputs}"
 
-    def close(self) -> None:
-        self.client.close()
-
 
 class UtxoFamily:
     """All networks of outputs; see `pipelines.extract.family.Family`."""
@@ -173,10 +154,7 @@ class UtxoFamily:
         max_attempts: int = 6,
         budget: Budget | None = None,
     ) -> UtxoNode:
-        client = RpcClient(
-            network.name, network.rpc_urls, UTXO, timeout=timeout, max_attempts=max_attempts, budget=budget
-        )
-        return UtxoNode(network, client)
+        return UtxoNode.open(network, timeout=timeout, max_attempts=max_attempts, budget=budget)
 
     def price_feeds(self, source: PriceSource, network: Network) -> PriceClient:
         raise AssertionError(f"{network.name} has no contracts, and so no price feeds")

@@ -1,7 +1,7 @@
 """Headers by number, dated by their median time past.
 
 The median time past of a block is the median of its own time and those of the ten blocks before it. It never decreases,
-which a block's own time may do. It is computed from headers whose hashes are recomputed, so no node can state another.
+which a block's own time may do. It is computed from proven headers, so no node can state another one.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,5 +1,5 @@
--- The block after which all unspent outputs of an address are known, where coverage reaches the given block: 0 where it
--- begins with the chain, else that of the earliest scan in it. Addresses without such coverage have no row.
+-- The block after which all unspent outputs of an address are known. It is 0 if its coverage begins with the chain, else
+-- the block of the earliest scan in the coverage. Addresses without coverage up to the given block have no row.
 with covered as (
     select wanted.address, ranges.from_block
     from raw.coverage as ranges

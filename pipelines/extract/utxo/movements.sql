@@ -1,4 +1,4 @@
--- What a transaction changes for one watched address: its outputs less its inputs. The other side is shown, not booked,
+-- Change of one watched address by a transaction: its outputs less its inputs. The other side is shown, not booked,
 -- because every watched address has a row of its own. A sender's fee is booked with its amount.
 select
     network,

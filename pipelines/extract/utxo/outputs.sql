@@ -1,4 +1,4 @@
--- Stored outputs whose transactions may be those of some references, by the first bytes of their ids.
+-- Stored outputs that the references may name: the first bytes of their transactions' ids are equal.
 select address, transaction_hash, output_index, amount_raw::varchar as amount_raw
 from raw.utxo_outputs
 where network = $network and output_key in (select output_key from wanted)

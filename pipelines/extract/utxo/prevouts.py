@@ -1,7 +1,7 @@
 """Outputs that inputs spend, read from the node where they are not stored.
 
 A node gives them with a block (verbosity 3), or by an index of all transactions. An answer of the index is proven by
-the transaction's id. What comes with a block is the node's word: no hash of the block contains it.
+the transaction's id. Outputs that come with a block are not proven: no hash of the block contains them.
 """
 
 from collections import defaultdict
@@ -151,7 +151,7 @@ def _of_index(client: RpcClient, references: Collection[bytes], *, has_extension
 def check_unspent(
     client: RpcClient, unspent: Sequence[Unspent], script_of: Mapping[str, bytes], *, has_extension: bool
 ) -> None:
-    """Compare outputs that a scan found with their transactions, whose ids prove them.
+    """Compare outputs of a scan with their transactions, which are proven by their ids.
 
     No index is needed, because the block of each one is named. A node that has deleted the block cannot prove them.
 

@@ -1,7 +1,7 @@
 """Blocks and headers from their serialized bytes, with recomputed hashes. Pure.
 
-Everything of a block follows from bytes that its hash commits to: ids of transactions are hashes of their bytes, the
-Merkle root is computed from the ids, and the block's hash from its header. A node can neither change nor omit anything.
+A block's hash commits to all of its bytes. It is the hash of the header, which has the Merkle root of the transactions'
+ids. An id is the hash of the transaction's bytes. So a node can neither change nor omit anything.
 
 Source: https://developer.bitcoin.org/reference/block_chain.html, BIP 144 (witnesses).
 """
@@ -45,12 +45,12 @@ class RawTransaction(NamedTuple):
 
     @property
     def is_coinbase(self) -> bool:
-        """Whether the transaction pays the miner; its one input refers to no output."""
+        """True if the transaction pays the miner; its one input refers to no output."""
         return self.inputs == [_NO_OUTPOINT]
 
 
 class RawBlock(NamedTuple):
-    """A block whose transactions its header commits to."""
+    """A block; its header commits to these transactions."""
 
     header: RawHeader
     transactions: list[RawTransaction]
@@ -117,7 +117,7 @@ def merkle_root(ids: list[bytes]) -> bytes:
     """Return the Merkle root of transactions' ids.
 
     Raises:
-        InvalidBlock: no id, or a list whose root another list has too (CVE-2012-2459).
+        InvalidBlock: no id, or a list with the same root as a shorter one (CVE-2012-2459).
     """
     if not ids:
         raise InvalidBlock("no transactions")

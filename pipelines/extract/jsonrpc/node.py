@@ -1,0 +1,52 @@
+"""The part of a node that all families with JSON-RPC share."""
+
+from typing import Self
+
+from control.networks.definitions import Network
+from pipelines.extract.budget import Budget
+from pipelines.extract.jsonrpc.client import Dialect, RpcClient
+from pipelines.extract.jsonrpc.endpoint import other_urls
+from pipelines.extract.metering import Meter
+
+
+class RpcNode:
+    """A network's node behind a client; families add the rest of `pipelines.extract.family.Node`.
+
+    Args:
+        network: its definition.
+        client: closed with the node.
+    """
+
+    dialect: Dialect
+
+    def __init__(self, network: Network, client: RpcClient) -> None:
+        self.network = network
+        self.client = client
+
+    @classmethod
+    def open(cls, network: Network, *, timeout: tuple[float, float], max_attempts: int, budget: Budget | None) -> Self:
+        """Open a node without sending a request; arguments as `pipelines.extract.family.Family.open`."""
+        urls, dialect = network.rpc_urls, cls.dialect
+        client = RpcClient(network.name, urls, dialect, timeout=timeout, max_attempts=max_attempts, budget=budget)
+        return cls(network, client)
+
+    @property
+    def provider(self) -> str:
+        """Name of the provider, without keys."""
+        return self.client.provider
+
+    @property
+    def meter(self) -> Meter:
+        """Meter of the client."""
+        return self.client.meter
+
+    def other(self) -> Self:
+        """Open a node that uses another provider, where one is configured."""
+        urls = other_urls(self.network.rpc_urls, self.provider) or self.network.rpc_urls
+        client = RpcClient(self.network.name, urls, self.dialect, budget=self.client.budget)
+        client.expect_chain(self.network.own.identity)
+        return type(self)(self.network, client)
+
+    def close(self) -> None:
+        """Close the kept connections."""
+        self.client.close()
