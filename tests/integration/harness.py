@@ -142,7 +142,7 @@ class LocalUtxoNetwork:
     @property
     def variable(self) -> str:
         """The environment variable with the node's address."""
-        return f"{self.name.upper()}_RPC_URL"
+        return f"{self.name.upper().replace('-', '_')}_RPC_URL"
 
     def as_toml(self) -> str:
         """The network's part of the definitions file."""

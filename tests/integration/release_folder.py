@@ -15,13 +15,18 @@ from typing import Any
 from litestar.testing import TestClient
 
 from api.app import create_app
+from control.access import Principal
 from control.settings import load_settings
 from pipelines.raw.database import open_warehouse
 from tests.chain.conftest import GENESIS_TIME
 from tests.chain.node import AnvilNode
+from tests.chain.utxo_node import UtxoNode
+from tests.chain.utxo_world import UtxoWorld
 from tests.chain.world import World
-from tests.integration.harness import LocalNetwork, Service
+from tests.integration.harness import LocalNetwork, LocalUtxoNetwork, Service
 
+# The shipped definition of a local node.
+_OUTPUTS = "local-utxo"
 RELEASES = Path(__file__).parent / "releases"
 # Fields that belong to the release, or need the missing node.
 _OF_THE_RELEASE = frozenset({"dataVersion", "estimatedEnd", "network"})
@@ -61,9 +66,10 @@ def _facts(answer: Any) -> Any:
 
 def main() -> None:
     """Run a small service over a chain, and keep its data folder."""
-    with tempfile.TemporaryDirectory() as name, AnvilNode(genesis_time=GENESIS_TIME) as node:
-        service = Service(Path(name), [LocalNetwork("local", node.url)])
-        key = _use(service, node)
+    with tempfile.TemporaryDirectory() as name, AnvilNode(genesis_time=GENESIS_TIME) as node, UtxoNode() as outputs:
+        networks = [LocalNetwork("local", node.url), LocalUtxoNetwork(_OUTPUTS, outputs.url)]
+        service = Service(Path(name), networks)
+        key = _use(service, node, outputs)
         with open_warehouse(service.settings.warehouse_path) as connection:
             # Another release's project is another one, also before this one has changed.
             connection.execute("update raw.transforms set project_fingerprint = 'of a release'")
@@ -80,8 +86,24 @@ def main() -> None:
                 archive.add(file, f"data/{file.relative_to(data_dir)}")
 
 
-def _use(service: Service, node: AnvilNode) -> str:
-    """Track tokens and wallets with prices over some blocks; return an API key."""
+def _pay(service: Service, tenant: Principal, node: UtxoNode) -> None:
+    """Track a wallet of outputs over payments from and to it."""
+    world = UtxoWorld(node)
+    world.mature(20)
+    wallet, other = world.address(), world.address("p2pkh")
+    world.pay({wallet: 10**8})
+    opened = world.mine()
+    service.ledger(tenant, _OUTPUTS)
+    since = datetime.fromtimestamp(node.rpc("getblockheader", node.block_hash(opened))["mediantime"], UTC)
+    service.wallet(tenant, wallet, tracked_from=since, ledger=_OUTPUTS)
+    for number in range(1, 5):
+        world.pay({other: 10**6 * number}, senders=[wallet])
+        world.pay({wallet: 10**7}, senders=[world.miner])
+        world.mine()
+
+
+def _use(service: Service, node: AnvilNode, outputs: UtxoNode) -> str:
+    """Track tokens and wallets of both families, with prices, over some blocks; return an API key."""
     world = World(node, wallet_count=8, gas_price=10**9)
     world.place_multicall()
     tenant = service.tenant()
@@ -97,6 +119,7 @@ def _use(service: Service, node: AnvilNode) -> str:
         world.transfer_many(8, [coin, gold], per_block=4)
         world.submit(*world.wallets[:2], value=10**18)
         world.mine(node.block_time(node.head()) + 86_400)
+    _pay(service, tenant, outputs)
     key = service.bearer(tenant)
     _cycle(service)
     with TestClient(create_app(service.settings)) as client:
