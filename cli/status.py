@@ -130,7 +130,7 @@ def _operations(tables: Mapping[str, Sequence[Any]], unfinished: list[OperationR
             "kind": str(operation.kind),
             "tenant": tenants.get(operation.tenant_id),
             "network": subject.network if subject else None,
-            "address": subject.address if subject else None,
+            "address": (subject.shown_as or subject.address) if subject else None,
             "from": operation.parameters.get("from"),
             "to": operation.parameters.get("to") or operation.parameters.get("asOf"),
             "status": operation.presented_status,

@@ -14,7 +14,7 @@ from msgspec import UNSET, Meta
 
 from control import fields, ids
 from control.instants import NAMED_DAYS, pattern_of
-from control.networks.families import ADDRESS_PATTERN
+from control.networks.families import ADDRESS_PATTERN, LONGEST, WALLET_PATTERN
 from control.pricing.decimals import MOST_DECIMALS, MOST_INTEGER_DIGITS
 
 Keywords = dict[str, Any]
@@ -92,6 +92,9 @@ LEDGER: Keywords = {"pattern": f"{whole(fields.LEDGER_NAME)}|{ids.pattern_of('le
 NETWORK: Keywords = {"pattern": whole(fields.LEDGER_NAME)}
 ITEM: Keywords = {"pattern": whole(fields.ITEM_SYMBOL)}
 ADDRESS: Keywords = {"pattern": f"^(?:{ADDRESS_PATTERN})$"}
+WALLET: Keywords = {"pattern": f"^(?:{WALLET_PATTERN})$", "maxLength": LONGEST}
+# In answers, an ellipsis shortens the keys of wallets.
+WALLET_FILTER: Keywords = WALLET | {"pattern": f"^(?:{WALLET_PATTERN}|.*\u2026.*)$"}
 ASSET: Keywords = {"pattern": f"^(?:native|{ADDRESS_PATTERN})$"}
 ASSET_OR_TOKEN: Keywords = {"pattern": f"{ASSET['pattern']}|{TOKEN_ID['pattern']}"}
 FILTER: Keywords = {"minLength": 1, "maxLength": fields.FILTER_LENGTH, "pattern": fields.FILTER_PATTERN}

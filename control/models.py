@@ -147,6 +147,11 @@ class Subject(Base):
     tenant_id: Mapped[str] = mapped_column(ForeignKey("tenants.id"))
     ledger_id: Mapped[str] = mapped_column(ForeignKey("ledgers.id"))
     address: Mapped[str] = mapped_column(String(128))
+    """The address in stored form; of a wallet of keys `keys:` and their identity."""
+    descriptor: Mapped[str | None] = mapped_column(Text)
+    """The canonical descriptor of a wallet of keys, which only administrators may read."""
+    shown_as: Mapped[str | None] = mapped_column(Text)
+    """The descriptor with shortened keys, which all answers show; null for a single address."""
     symbol: Mapped[str | None] = mapped_column(Text)
     name: Mapped[str | None] = mapped_column(Text)
     external_id: Mapped[str | None] = mapped_column(Text)

@@ -255,6 +255,7 @@ def open_store(settings: Settings, wait_seconds: int = _WAIT_SECONDS) -> Control
 def _postgres_engine(url: URL, wait_seconds: int) -> Engine:
     return create_engine(
         url,
+        hide_parameters=True,
         pool_pre_ping=True,
         connect_args={
             "connect_timeout": wait_seconds,
@@ -272,7 +273,8 @@ def _sqlite_engine(url: URL, wait_seconds: int) -> Engine:
         # mode=rw: only `migrate` makes the file; anyone else must not leave an empty one behind.
         return sqlite3.connect(f"file:{path}?mode=rw", uri=True, timeout=wait_seconds, check_same_thread=False)
 
-    engine = create_engine(url, creator=connect, max_overflow=_MOST_CONNECTIONS - 5)
+    # Logged errors name no parameters, such as the descriptors of wallets.
+    engine = create_engine(url, creator=connect, hide_parameters=True, max_overflow=_MOST_CONNECTIONS - 5)
 
     known = _KnownFile(file)
 

@@ -22,16 +22,20 @@ from control.cancellation import cancel_unfinished
 from control.changes import lock_one, record_change
 from control.clock import utc_now, whole_second
 from control.errors import Conflict, Invalid, NotFound, shortened
-from control.inputs import ADDRESS, LEDGER, Address, Schema, described, given, line
+from control.inputs import ADDRESS, LEDGER, WALLET, Address, Schema, described, given, line
 from control.models import Ledger, NetworkInUse, PricedItem, PricePair, Subject, TrackingWindow
-from control.networks.addresses import InvalidAddress
+from control.networks.addresses import InvalidAddress, WalletAddress
 from control.networks.definitions import NATIVE, Network
 from control.networks.families import FAMILIES, codec_for
 from control.networks.pins import definition_in_use
+from control.networks.private_keys import refuse_private_keys
 from control.pages import After, Page, check_limit, cut_page
 
 _BYTE_ORDER = {"postgresql": "C", "sqlite": "BINARY"}
 """Collations that sort texts by code point, so that pages have one order on every database and locale."""
+
+
+_ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 
 
 class Kind(StrEnum):
@@ -84,7 +88,14 @@ class WalletCreate(Schema, frozen=True, kw_only=True):
     """A wallet to add; tracking starts disabled."""
 
     ledger: Annotated[str, described("Name or id of the ledger.", ["ethereum-main"], **LEDGER)]
-    ledger_id: Annotated[Address, described("Address of the wallet, in any form that the network accepts.", **ADDRESS)]
+    ledger_id: Annotated[
+        Address,
+        described(
+            "Address of the wallet, in any form that the network accepts. Networks with wallets of keys also accept "
+            "an output descriptor or an extended public key. Never send a private key.",
+            **WALLET,
+        ),
+    ]
     external_id: Annotated[str | None, line(fields.EXTERNAL_ID_LENGTH, "Your own identifier.")] = None
     name: Annotated[str | None, line(fields.NAME_LENGTH, "Display name.")] = None
 
@@ -103,6 +114,8 @@ class WalletPatch(Schema, frozen=True, kw_only=True):
 class SubjectRow:
     """A token or wallet as stored, with its ledger; `address` in stored form, `symbol` None for wallets.
 
+    `shown_as` is the descriptor with shortened keys of a wallet of keys, else None.
+
     The pair with its symbols is that of a linked token, else None.
     """
 
@@ -115,6 +128,7 @@ class SubjectRow:
     network: str
     family: str
     address: str
+    shown_as: str | None
     symbol: str | None
     name: str | None
     external_id: str | None
@@ -134,7 +148,11 @@ class SubjectRow:
     @property
     def presented_address(self) -> str:
         """The address in the form that answers show."""
-        return codec_for(self.family).present(self.address)
+        return self.shown_as or codec_for(self.family).present(self.address)
+
+    def present(self, address: str) -> str:
+        """Return the form in which answers show a stored address of the same network."""
+        return self.presented_address if address == self.address else codec_for(self.family).present(address)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +168,8 @@ class Window:
 class SubjectFilters:
     """Conditions of a list, all of which must hold; None is no condition.
 
-    `ledger` is a name or id, `ledger_id` an address in any accepted form, `q` a part of symbol, name, external id or
+    `ledger` is a name or id. `ledger_id` is an address in any accepted form; for wallets also keys in any spelling, or
+    the shown form with shortened keys. `q` a part of symbol, name, external id or
     address in any case; the others must be equal.
     """
 
@@ -187,6 +206,7 @@ def create(
             or has changed.
     """
     access.require(principal, Role.OPERATOR)
+    _refuse_private_keys(request.ledger_id)
     names = _check_names(given(request))
     found = ledgers.find(session, principal.tenant_id, request.ledger, is_kept=True)
     if found is None:
@@ -209,9 +229,13 @@ def create(
             f"network {network.name!r} has no tokens, only its native asset; create a wallet to see its balance",
         )
     try:
-        address = network.parse_address(request.ledger_id)
+        if kind is Kind.WALLET:
+            given_address = network.parse_wallet(request.ledger_id)
+        else:
+            given_address = WalletAddress(network.parse_address(request.ledger_id))
     except InvalidAddress as error:
         raise Invalid("ledgerId", "invalid-address", str(error)) from error
+    address, shown_as = given_address.address, given_address.shown_as
     moment = now or utc_now()
     subject = Subject(
         id=ids.new_id(_PREFIXES[kind]),
@@ -219,7 +243,9 @@ def create(
         tenant_id=principal.tenant_id,
         ledger_id=found.id,
         address=address,
-        search_text=_search_text(names.get("symbol"), names["name"], names["external_id"], address),
+        descriptor=given_address.descriptor,
+        shown_as=shown_as,
+        search_text=_search_text(names.get("symbol"), names["name"], names["external_id"], shown_as or address),
         **names,
         created_at=moment,
         updated_at=moment,
@@ -228,8 +254,8 @@ def create(
         with session.begin_nested():
             session.add(subject)
     except IntegrityError as error:
-        existing = session.scalars(
-            select(Subject.id).where(
+        existing = session.execute(
+            select(Subject.id, Subject.shown_as).where(
                 Subject.ledger_id == found.id,
                 Subject.kind == kind,
                 Subject.address == address,
@@ -238,11 +264,11 @@ def create(
         ).one_or_none()
         if existing is None:
             raise
-        shown = codec_for(network.family).present(address)
+        shown = existing.shown_as or codec_for(network.family).present(address)
         raise Conflict(
             f"duplicate-{kind}",
-            f"ledger {found.name!r} already has {kind} {shown}, as {existing}",
-            existing,
+            f"ledger {found.name!r} already has {kind} {shown}, as {existing.id}",
+            existing.id,
             fields=["ledgerId"],
         ) from error
     row = get(session, principal.tenant_id, kind, subject.id)
@@ -293,7 +319,7 @@ def list_page(
     """
     key = _sort_key(session, kind, sort.removeprefix("-"))
     is_descending = sort.startswith("-")
-    query = _apply_filters(_select_rows(tenant_id, kind), networks, filters)
+    query = _apply_filters(_select_rows(tenant_id, kind), networks, kind, filters)
     if after is not None:
         query = query.where(_is_after(key, after, is_descending))
     order = (key.desc(), Subject.id.desc()) if is_descending else (key.asc(), Subject.id.asc())
@@ -305,7 +331,7 @@ def list_all(
     session: Session, tenant_id: str, networks: Mapping[str, Network], kind: Kind, filters: SubjectFilters
 ) -> list[SubjectRow]:
     """Return the tenant's subjects of a kind, oldest first; filters as `list_page`."""
-    query = _apply_filters(_select_rows(tenant_id, kind), networks, filters)
+    query = _apply_filters(_select_rows(tenant_id, kind), networks, kind, filters)
     return [_to_row(row) for row in session.execute(query.order_by(Subject.created_at, Subject.id))]
 
 
@@ -394,7 +420,7 @@ def update(
         setattr(locked, column, text)
     if (locked.symbol, locked.name, locked.external_id) == (before.symbol, before.name, before.external_id):
         return before
-    locked.search_text = _search_text(locked.symbol, locked.name, locked.external_id, locked.address)
+    locked.search_text = _search_text(locked.symbol, locked.name, locked.external_id, locked.shown_as or locked.address)
     locked.updated_at = max(now or utc_now(), locked.updated_at)
     session.flush()
     after = get(session, principal.tenant_id, subject.kind, subject.id)
@@ -471,6 +497,7 @@ def _select_subjects() -> Select[Any]:
         Ledger.network,
         NetworkInUse.family,
         Subject.address,
+        Subject.shown_as,
         Subject.symbol,
         Subject.name,
         Subject.external_id,
@@ -523,8 +550,8 @@ def _audited(subject: SubjectRow) -> dict[str, str | None]:
     }
 
 
-def _search_text(symbol: str | None, name: str | None, external_id: str | None, address: str) -> str:
-    return "\n".join(part for part in (symbol, name, external_id, address) if part).casefold()
+def _search_text(symbol: str | None, name: str | None, external_id: str | None, shown: str) -> str:
+    return "\n".join(part for part in (symbol, name, external_id, shown) if part).casefold()
 
 
 def _to_row(record: Row[Any]) -> SubjectRow:
@@ -536,12 +563,14 @@ def has_open_window() -> ColumnElement[bool]:
     return exists().where(TrackingWindow.subject_key == Subject.subject_key, TrackingWindow.closed_at.is_(None))
 
 
-def _apply_filters(query: Select[Any], networks: Mapping[str, Network], filters: SubjectFilters) -> Select[Any]:
+def _apply_filters(
+    query: Select[Any], networks: Mapping[str, Network], kind: Kind, filters: SubjectFilters
+) -> Select[Any]:
     if filters.ledger is not None:
         ledger = fields.check_filter("ledger", filters.ledger)
         query = query.where(or_(Ledger.name == ledger, Ledger.id == ledger))
     if filters.ledger_id is not None:
-        query = query.where(Subject.address.in_(_addresses(networks, filters.ledger_id)))
+        query = query.where(_has_ledger_id(networks, kind, filters.ledger_id))
     if filters.symbol is not None:
         query = query.where(Subject.symbol == fields.check_filter("symbol", filters.symbol))
     if filters.external_id is not None:
@@ -557,7 +586,22 @@ def _apply_filters(query: Select[Any], networks: Mapping[str, Network], filters:
     return query
 
 
-def _addresses(networks: Mapping[str, Network], text: str) -> set[str]:
+def _refuse_private_keys(ledger_id: str) -> None:
+    try:
+        refuse_private_keys(ledger_id)
+    except InvalidAddress as error:
+        raise Invalid("ledgerId", "invalid-address", str(error)) from error
+
+
+def _has_ledger_id(networks: Mapping[str, Network], kind: Kind, text: str) -> ColumnElement[bool]:
+    _refuse_private_keys(text)
+    # No address has this character, and each shown form of keys has it.
+    if kind is Kind.WALLET and _ELLIPSIS in text and text.isprintable():
+        return Subject.shown_as == text
+    return Subject.address.in_(_addresses(networks, kind, text))
+
+
+def _addresses(networks: Mapping[str, Network], kind: Kind, text: str) -> set[str]:
     """Return the stored forms that an address may have: its family's, and those of the networks that accept it."""
     stored: set[str] = set()
     problems: list[str] = []
@@ -566,12 +610,18 @@ def _addresses(networks: Mapping[str, Network], text: str) -> set[str]:
             stored.add(codec_for(family).parse(text))
         except InvalidAddress as error:
             problems.append(str(error))
+    of_keys: list[str] = []
     for network in networks.values():
         # The family's error says the same, or the address is valid on other networks only.
         with suppress(InvalidAddress):
             stored.add(network.parse_address(text))
+        try:
+            if kind is Kind.WALLET and network.parse_keys(text) is not None:
+                stored.add(network.parse_wallet(text).address)
+        except InvalidAddress as error:
+            of_keys.append(str(error))
     if not stored:
-        raise Invalid("ledgerId", "invalid-address", "; ".join(problems))
+        raise Invalid("ledgerId", "invalid-address", "; ".join(dict.fromkeys(of_keys or problems)))
     return stored
 
 

@@ -3,12 +3,16 @@
 from collections.abc import Mapping
 from datetime import datetime
 
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from control import subjects
-from control.access import Principal
-from control.errors import Invalid
+from control import access, subjects
+from control.access import Principal, Role
+from control.errors import Conflict, Invalid
+from control.models import Subject
 from control.networks.definitions import Network
+from control.networks.families import WalletKeys
+from control.networks.pins import definition_in_use
 from control.pages import After, Page
 from control.subjects import Kind, SubjectFilters, SubjectRow, WalletCreate, WalletPatch
 
@@ -31,6 +35,27 @@ def get(session: Session, tenant_id: str, wallet_id: str) -> SubjectRow:
         NotFound: the tenant has none with this id.
     """
     return subjects.get(session, tenant_id, Kind.WALLET, wallet_id)
+
+
+def read_keys(
+    session: Session, principal: Principal, networks: Mapping[str, Network], wallet: SubjectRow
+) -> WalletKeys:
+    """Return the keys of a wallet, with its whole descriptor.
+
+    Raises:
+        Denied: below admin.
+        Conflict: the wallet is a single address, or its network is no longer defined or has changed.
+    """
+    access.require(principal, Role.ADMIN)
+    stored = select(Subject.descriptor).where(
+        Subject.subject_key == wallet.subject_key, Subject.tenant_id == principal.tenant_id
+    )
+    descriptor = session.scalars(stored).one()
+    if descriptor is None:
+        raise Conflict("single-address", "the wallet is a single address, so it has no keys; `ledgerId` is its address")
+    keys = definition_in_use(session, networks, wallet.network).parse_keys(descriptor)
+    assert keys is not None, "a stored descriptor means keys"
+    return keys
 
 
 def list_page(

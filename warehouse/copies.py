@@ -88,9 +88,9 @@ def take_in_logs(folder: Path) -> None:
 
 
 @contextmanager
-def open_copy(folder: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open the copy of the warehouse for reading."""
-    with closing(connect(folder / WAREHOUSE, read_only=True)) as connection:
+def open_copy(folder: Path, *, read_only: bool = True) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open the copy of the warehouse."""
+    with closing(connect(folder / WAREHOUSE, read_only=read_only)) as connection:
         yield connection
 
 

@@ -41,7 +41,6 @@ from api.values.reading import CURRENCY, Link, amount_text, read_link, read_link
 from api.values.schemas import Explanation
 from control.errors import NotFound
 from control.networks.definitions import NATIVE
-from control.networks.families import codec_for
 
 Activity = TypeVar("Activity", TokenActivityRow, WalletActivityRow)
 
@@ -92,7 +91,7 @@ class WalletFilters:
 
 def token_activities(view: View, names: Names, filters: TokenFilters) -> ResumableCollection[TokenActivity]:
     """Return the collection of a token's activities."""
-    present = codec_for(view.subject.family).present
+    present = view.subject.present
     conditions = {
         **_conditions(view, filters.times),
         "activity_type": filters.activity_type,
@@ -214,7 +213,7 @@ def read_wallet_activity(
     (item,) = _to_wallet_activities(snapshot, view, names, rows, explains=explains)
     return DescribedWalletActivity(
         **{name: getattr(item, name) for name in item.__struct_fields__},
-        transaction=_to_transaction(codec_for(view.subject.family).present, rows[0]),
+        transaction=_to_transaction(view.subject.present, rows[0]),
         currency=CURRENCY,
         as_of=as_of,
     )
@@ -223,7 +222,7 @@ def read_wallet_activity(
 def _to_wallet_activities(
     snapshot: Snapshot, view: View, names: Names, rows: Sequence[WalletActivityRow], *, explains: bool
 ) -> list[WalletActivity]:
-    present = codec_for(view.subject.family).present
+    present = view.subject.present
     links = read_links(snapshot, view)
     values = _values(snapshot, view, "wallet", rows, lambda row: links.of(row.token_address))
     explained = _explain(snapshot, view, rows, values) if explains else {}

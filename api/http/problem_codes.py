@@ -180,6 +180,9 @@ PROBLEM_CODES = (
         "Remove objects, or have the administrator raise the limit; `GET /v1/quotas` shows the usage",
     ),
     ProblemCode(409, "several-usd-pairs", "The symbol has several pairs in USD", "Send the `pairId` of one in `pairs`"),
+    ProblemCode(
+        409, "single-address", "The wallet is a single address, so it has no keys", "Use `ledgerId` of the wallet"
+    ),
     ProblemCode(409, "source-in-use", "Pairs or mappings use the price source", "Change those in `detail` first"),
     ProblemCode(409, "supported-pair-in-use", "Pairs use the pair of the source", "Change those in `detail` first"),
     ProblemCode(

@@ -24,7 +24,6 @@ from api.reports.schemas.report_data import ActivityReportSort, FoldedFee
 from api.subjects.moments import View
 from api.subjects.names import Names
 from api.values.reading import read_links
-from control.networks.families import codec_for
 
 _LAST_TEXT = "~"  # sorts after every text and number, so that rows without a sort key come last in both directions
 
@@ -127,7 +126,7 @@ class Activities:
         )
 
     def _to_items(self, rows: Sequence[ValuedActivityRow]) -> list[WalletActivity]:
-        present = codec_for(self.view.subject.family).present
+        present = self.view.subject.present
         labels = names_of_counterparties(self.names, rows)
         statuses = metadata_statuses(self.snapshot, self.view, {row.token_address for row in rows})
         links = read_links(self.snapshot, self.view)

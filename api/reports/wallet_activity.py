@@ -48,7 +48,6 @@ from api.wallets import balances
 from api.wallets import values as wallet_values
 from api.wallets.schemas import Position
 from api.wallets.totals import change_between, positions_before, read_total, total_of
-from control.networks.families import codec_for
 
 _MOST_DAYS = 366
 _VALUE_DECIMALS = 18
@@ -251,7 +250,7 @@ def _read_days(snapshot: Snapshot, view: View, times: TimeRange) -> list[WalletD
 
 
 def _read_left_out(snapshot: Snapshot, view: View, times: TimeRange) -> list[LeftOut]:
-    present = codec_for(view.subject.family).present
+    present = view.subject.present
     rows = snapshot.rows_over(
         {"places": places_of(snapshot, view)},
         "report_wallet_left_out",
@@ -275,7 +274,7 @@ def _read_extent(snapshot: Snapshot, view: View, times: TimeRange) -> WalletExte
 
 
 def _read_tokens(snapshot: Snapshot, view: View, times: TimeRange) -> list[TokenReference]:
-    present = codec_for(view.subject.family).present
+    present = view.subject.present
     rows = snapshot.rows("report_wallet_assets", WalletAssetRow, **_conditions(view, times))
     return [to_reference(present, row.token_address, row.token_symbol, row.token_id) for row in rows]
 

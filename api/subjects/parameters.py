@@ -16,6 +16,7 @@ from control.inputs import (
     ADDRESS,
     FILTER,
     TOKEN_ID,
+    WALLET_FILTER,
     WALLET_ID,
 )
 
@@ -28,6 +29,17 @@ LedgerIdFilter = Annotated[
         name="ledgerId",
         description="Address on the ledger, in any form that its network accepts.",
         schema_extra=ADDRESS,
+    ),
+]
+
+
+WalletLedgerIdFilter = Annotated[
+    str | None,
+    QueryParameter(
+        name="ledgerId",
+        description="Address on the ledger, in any form that its network accepts. A wallet of keys is found by its "
+        "descriptor or extended public key in any spelling, and by `ledgerId` of an answer.",
+        schema_extra=WALLET_FILTER,
     ),
 ]
 

@@ -18,7 +18,7 @@ from api.activities.parameters import (
 from api.activities.schemas import DescribedWalletActivity, WalletActivities, WalletActivity
 from api.engine.serving import Snapshot
 from api.errors import invalid_parameter
-from api.examples import EXAMPLE_LEDGER
+from api.examples import EXAMPLE_LEDGER, EXAMPLE_WALLET_OF_KEYS_ID
 from api.http.calls import ALL_ROWS, Call, Fetched, Tabular, Written
 from api.http.lists import STORED, read_list, stored
 from api.http.parameters import AsOfMoment, Cursor, From, Injected, IntervalChoice, Limit, To, read_range
@@ -30,20 +30,28 @@ from api.subjects.names import Names
 from api.subjects.parameters import (
     ExternalIdFilter,
     LedgerFilter,
-    LedgerIdFilter,
     Search,
     TrackingStatusFilter,
     WalletId,
+    WalletLedgerIdFilter,
 )
 from api.subjects.resumable import next_page
 from api.subjects.warnings import network_warnings
 from api.values.explaining import check_explain
 from api.values.parameters import Explain
 from api.values.reading import CURRENCY
-from api.wallets import balances
+from api.wallets import balances, keys
 from api.wallets.parameters import WalletSort
 from api.wallets.reading import to_wallet_summary
-from api.wallets.schemas import BalanceHistoryRow, Balances, Position, StoredWallet, Wallets, WalletSummary
+from api.wallets.schemas import (
+    BalanceHistoryRow,
+    Balances,
+    DerivedAddresses,
+    Position,
+    StoredWallet,
+    Wallets,
+    WalletSummary,
+)
 from api.wallets.totals import read_totals
 from control import tokens, wallets
 from control.access import Role
@@ -77,7 +85,8 @@ class WalletController(Controller):
     def create_wallet(self, call: Injected[Call], payload: Injected[WalletCreate]) -> Written[StoredWallet]:
         """Add a wallet.
 
-        The wallet is stored with tracking disabled. An existing address on the same ledger returns 409. `warnings`
+        The wallet is stored with tracking disabled. An existing address on the same ledger returns 409, and so do
+        equal keys in any spelling. Answers show keys shortened. A private key is refused and not stored. `warnings`
         says if the ledger's network is disabled.
         """
 
@@ -93,7 +102,7 @@ class WalletController(Controller):
         self,
         call: Injected[Call],
         ledger: LedgerFilter = None,
-        ledger_id: LedgerIdFilter = None,
+        ledger_id: WalletLedgerIdFilter = None,
         external_id: ExternalIdFilter = None,
         tracking_status: TrackingStatusFilter = None,
         q: Search = None,
@@ -123,6 +132,32 @@ class WalletController(Controller):
         position = call.position(cursor, STORED)
         with call.snapshot() as snapshot:
             return read_list(call, Wallets, WalletSummary, fetch, limit, position, snapshot)
+
+    @get(
+        "/{walletId:str}/keys",
+        RouteSpec(example=Example(path={"walletId": EXAMPLE_WALLET_OF_KEYS_ID}), role=Role.ADMIN, errors=(409,)),
+    )
+    def read_wallet_keys(
+        self, call: Injected[Call], wallet_id: WalletId, limit: Limit = 50, cursor: Cursor = None
+    ) -> DerivedAddresses:
+        """Read the keys of a wallet.
+
+        The whole descriptor of a wallet of keys, and the addresses that are scanned when tracking begins. Other
+        answers show the descriptor with shortened keys. A wallet that is a single address returns 409
+        `single-address`.
+        """
+        position = call.position(cursor, tuple[int, int])
+        with call.store.read() as session:
+            wallet = wallets.get(session, call.tenant_id, wallet_id)
+            found = wallets.read_keys(session, call.principal, call.services.networks, wallet)
+        fetched = keys.derive_addresses(found, position.key if position else None, limit)
+        return DerivedAddresses(
+            descriptor=found.descriptor,
+            branches=found.branches,
+            scan_range=keys.scan_range(found),
+            data=list(fetched.rows),
+            page=call.page(None, fetched, limit),
+        )
 
     @get("/{walletId:str}/activities", RouteSpec(example=Example(query={"direction": "In"})))
     def list_wallet_activities(

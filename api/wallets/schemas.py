@@ -46,13 +46,18 @@ class WalletTracking(Schema, frozen=True, kw_only=True):
     history_estimate: TrackingEstimate
 
 
+WalletLedgerId = Annotated[
+    Address, Meta(description="Address of the wallet; of a wallet of keys, its descriptor with shortened keys.")
+]
+
+
 class WalletSummary(Schema, frozen=True, kw_only=True):
     """A wallet in lists."""
 
     id: Annotated[str, Meta(description="`wal_...`")]
     name: str | None
     ledger: Annotated[str, Meta(description="Name of the ledger.")]
-    ledger_id: Annotated[Address, Meta(description="Address of the wallet.")]
+    ledger_id: WalletLedgerId
     external_id: str | None
     tracking_status: TrackingStatus
     total_value: Annotated[
@@ -76,6 +81,32 @@ class StoredWallet(WalletSummary, frozen=True, kw_only=True):
     """A wallet after it was added."""
 
     warnings: Warnings
+
+
+class DerivedAddress(Schema, frozen=True, kw_only=True):
+    """An address of a wallet of keys."""
+
+    branch: Annotated[int, Meta(description="Position of the branch in the descriptor, from 0.")]
+    index: Annotated[int, Meta(description="Index of the address in its branch.")]
+    address: Annotated[Address, Meta(description="Address on the ledger.")]
+
+
+class DerivedAddresses(Schema, frozen=True, kw_only=True):
+    """Descriptor of a wallet of keys, with a page of its addresses."""
+
+    descriptor: Annotated[str, Meta(description="Output descriptor in its canonical form, with its checksum.")]
+    branches: Annotated[int, Meta(description="Number of branches, such as one for receiving and one for change.")]
+    scan_range: Annotated[
+        int,
+        Meta(
+            description="Number of indices of each branch that are scanned when tracking begins. Afterwards, 20 "
+            "indices beyond the highest used one are watched."
+        ),
+    ]
+    data: Annotated[
+        list[DerivedAddress], Meta(description="Addresses of the scanned indices, by branch and then by index.")
+    ]
+    page: Page
 
 
 class Wallets(Schema, frozen=True, kw_only=True):

@@ -12,8 +12,17 @@ from typing import Annotated
 
 import msgspec
 
-from control.networks.addresses import InvalidAddress
-from control.networks.families import FAMILIES, AnyTable, codec_for, family_of_table, parse_address
+from control.networks.addresses import InvalidAddress, WalletAddress
+from control.networks.families import (
+    FAMILIES,
+    AnyTable,
+    WalletKeys,
+    codec_for,
+    family_of_table,
+    parse_address,
+    parse_keys,
+    parse_wallet,
+)
 from control.networks.tables import FamilyDefinition, FeedTable, NetworkTable, TokenTable
 from control.networks.tables import NativeMode as NativeMode
 from control.networks.tables import Verification as Verification
@@ -86,6 +95,22 @@ class Network:
             InvalidAddress: the text is no address of this network; says why and the fix.
         """
         return parse_address(self.family, self.own, text)
+
+    def parse_wallet(self, text: str) -> WalletAddress:
+        """Return the stored form of a wallet of this network, given by its address or by its keys.
+
+        Raises:
+            InvalidAddress: the text is neither on this network, or has a private key; says why and the fix.
+        """
+        return parse_wallet(self.family, self.own, text)
+
+    def parse_keys(self, text: str) -> WalletKeys | None:
+        """Return the keys that a text means; None if it means an address, or the network has no wallets of keys.
+
+        Raises:
+            InvalidAddress: the text has a private key, or is not right; says why and the fix.
+        """
+        return parse_keys(self.own, text)
 
     @property
     def common_symbols(self) -> dict[str, str]:

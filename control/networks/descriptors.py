@@ -39,6 +39,9 @@ _LARGEST_REDEEM_SCRIPT = 520  # bytes that a script can push. Source: BIP 16
 _MOST_KEYS = 20
 _MOST_KEYS_SHOWN = 3
 
+PATTERN = r"(?:[a-z]{1,20}\()+[^()\s]+\)+(?:#[a-z0-9]{8})?|[a-zA-Z](?:pub|tub)[0-9A-Za-z]{40,120}"
+"""Pattern (JSON Schema, without its ends) of the texts that may be keys."""
+
 _PKH, _SH_WPKH, _WPKH = ("pkh",), ("sh", "wpkh"), ("wpkh",)
 _SINGLE = (_PKH, _WPKH, _SH_WPKH)
 _MULTISIG = ("multi", "sortedmulti")
@@ -74,6 +77,9 @@ _VERSIONS = {
 
 _CHARACTERS = re.compile(r"""[0-9A-Za-z()\[\],'/*@:$%{}&+\-.;<=>?!^_|~`#"\\ ]*""")  # those of the checksum
 _CHECKSUM = re.compile("[ac-hj-np-z02-9]{8}")
+# Texts that are no address: characters of descriptors, and the beginning of extended keys.
+_MARKS = re.compile(r"[()\[\]/#*,]")
+_EXTENDED_START = re.compile("[a-zA-Z](?:pub|tub)[0-9A-Za-z]{40,}")
 _DESCRIPTOR = re.compile(r"((?:[a-z]{1,20}\(){1,5})([^()]*)(\)+)")
 _BARE_KEY = re.compile("[0-9A-Za-z]+")
 _KEY = re.compile(r"(?:\[([^\[\]]*)\])?([0-9A-Za-z]+)((?:/[^/]*)*)")
@@ -169,6 +175,11 @@ class WalletKeys:
         address = self._network.address_of(self.script(branch, index))
         assert address is not None, "every accepted form has an address"
         return address
+
+
+def may_be_keys(text: str) -> bool:
+    """Return whether a text means keys rather than an address, so that errors can name the right fault."""
+    return bool(_MARKS.search(text) or _EXTENDED_START.fullmatch(text) or _PUBLIC_KEY.fullmatch(text))
 
 
 def parse_keys(text: str, definition: UtxoDefinition) -> WalletKeys:

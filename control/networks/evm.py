@@ -12,6 +12,7 @@ from eth_utils.address import to_checksum_address
 
 from control.errors import shortened
 from control.networks.addresses import InvalidAddress
+from control.networks.private_keys import refuse_private_keys
 from control.networks.tables import NetworkTable
 from control.toml_files import within
 
@@ -21,6 +22,7 @@ MULTICALL3_ADDRESS = "0xca11bde05977b3631167028862be2a173976ca11"
 _LARGEST_CHAIN_ID = 2**53 - 1  # an id beyond it would lose digits in JSON clients
 
 _ADDRESS = re.compile(r"0[xX][0-9a-fA-F]{40}")
+_SECRET = re.compile("(?:0[xX])?[0-9a-fA-F]{64}")
 
 
 # One costs 19 us, and the pages of a cap table show the same holders again and again.
@@ -46,6 +48,10 @@ class EvmAddressCodec:
             InvalidAddress: wrong form or wrong checksum.
         """
         if _ADDRESS.fullmatch(text) is None:
+            # The error below repeats the text.
+            refuse_private_keys(text)
+            if _SECRET.fullmatch(text):
+                raise InvalidAddress("a text of 64 hexadecimal digits is a hash or a private key; give an address")
             raise InvalidAddress(f"{shortened(ascii(text))} is not an EVM address; write 0x and 40 hexadecimal digits")
         digits = text[2:]
         stored = "0x" + digits.lower()

@@ -62,10 +62,10 @@ class UtxoAddressCodec:
         is_base58 = _BASE58.fullmatch(text) is not None
         if is_base58 and _from_base58(text) is not None:
             return text
-        if _MWEB.fullmatch(text):
-            raise InvalidAddress(f"{name}: {_HIDDEN}")
         # The errors below repeat the text.
         refuse_private_keys(text)
+        if _MWEB.fullmatch(text):
+            raise InvalidAddress(f"{name}: {_HIDDEN}")
         if _SEGWIT.fullmatch(text) is None and is_base58:
             raise InvalidAddress(f"{name} has a wrong checksum or length, so a character may be mistyped; check it")
         if not (text.isascii() and text.isalnum()) or "1" not in text:

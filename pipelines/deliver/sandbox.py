@@ -89,6 +89,7 @@ def make_sandbox(settings: Settings, folder: Path, *, refresh: bool, listener: L
     with new_folder(folder) as partial:
         with Warehouse(settings).copy_for(partial, listener) as copy:
             manifest = json.loads(_manifest_text(settings))
+        _remove_descriptors(partial)
         _write_state(manifest, partial / "state")
         created_at = utc_now().replace(microsecond=0)
         version, batch_id = copy.publication.version, _newest_batch(partial)
@@ -127,6 +128,17 @@ def _check_replaceable(folder: Path) -> None:
     if not (folder / "sandbox.json").is_file():
         raise SandboxError(f"{folder} is not a sandbox: it has no sandbox.json; name another folder")
     check_unused(folder)
+
+
+def _remove_descriptors(folder: Path) -> None:
+    """Remove the whole descriptors of wallets from the copy, which models do not need.
+
+    Deleted bytes may remain in the file.
+    """
+    with open_copy(folder, read_only=False) as connection:
+        columns = "from duckdb_columns() where table_name = 'control_subjects' and column_name = 'descriptor'"
+        if connection.execute(columns).fetchone() is not None:
+            connection.execute("update raw.control_subjects set descriptor = null where descriptor is not null")
 
 
 def _newest_batch(folder: Path) -> int:

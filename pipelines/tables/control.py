@@ -51,6 +51,17 @@ SOURCE = Source(
                 "Key of the price pair that a token is linked to; null for wallets and tokens without a link.",
             ),
             Column("created_at", TIMESTAMP, "Time at which it was added, UTC."),
+            optional(
+                "shown_as",
+                VARCHAR,
+                "Descriptor with shortened keys of a wallet of keys, for people; null for a single address.",
+            ),
+            optional(
+                "descriptor",
+                VARCHAR,
+                "Descriptor of a wallet of keys with its whole keys; null for a single address. Only extraction reads "
+                "it, and no model may select it.",
+            ),
         ),
         Table(
             "control_metadata_requests",

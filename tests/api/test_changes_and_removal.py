@@ -15,7 +15,7 @@ from api.examples import (
 )
 from control import operations, subjects
 from tests.api.test_errors import problem
-from tests.api.world import World
+from tests.api.world import LEDGER_OF_KEYS, World
 
 TOKEN, WALLET = f"/v1/tokens/{EXAMPLE_TOKEN_ID}", f"/v1/wallets/{EXAMPLE_WALLET_ID}"
 LEDGER = f"/v1/networks/ledgers/{EXAMPLE_LEDGER}"
@@ -137,7 +137,8 @@ def test_ledger_is_removed_only_when_unused(client: TestClient[Any]) -> None:
     problem(client.get(LEDGER), 404, "ledger-not-found")
     problem(client.delete(LEDGER), 404, "ledger-not-found")
     problem(client.patch(LEDGER, json={}), 404, "ledger-not-found")
-    assert [row["name"] for row in client.get("/v1/networks/ledgers").json()["data"]] == [EXAMPLE_UNUSED_LEDGER]
+    left = [row["name"] for row in client.get("/v1/networks/ledgers").json()["data"]]
+    assert left == [EXAMPLE_UNUSED_LEDGER, LEDGER_OF_KEYS]
     created = client.put("/v1/networks/sepolia/ledgers", json={"name": EXAMPLE_LEDGER})
     assert created.status_code == 201
     assert created.json()["id"] != ledger["id"]

@@ -14,7 +14,7 @@ from control.models import TrackingWindow
 from control.networks.definitions import load_networks
 from control.settings import load_settings
 from tests.api.test_errors import pointers, problem
-from tests.api.world import FRESH_TOKEN_ID, NFT_TOKEN_ID, World
+from tests.api.world import FRESH_TOKEN_ID, LEDGER_OF_KEYS, NFT_TOKEN_ID, World
 
 ADDRESS = "0x6B175474E89094C44Da98b954EedeAC495271d0F"
 BODY = {"ledger": EXAMPLE_LEDGER, "symbol": "DAI", "ledgerId": ADDRESS.lower(), "externalId": "e1", "name": "Dai"}
@@ -22,7 +22,7 @@ BODY_OF_WALLET = {"ledger": EXAMPLE_LEDGER, "ledgerId": ADDRESS}
 
 
 def test_networks_are_listed_with_the_state_of_their_nodes(client: TestClient[Any]) -> None:
-    ethereum, sepolia = client.get("/v1/networks").json()["data"]
+    ethereum, sepolia, _ = client.get("/v1/networks").json()["data"]
     assert ethereum["status"] == "Healthy"
     assert ethereum["capabilities"] == {"internalTransfers": False, "archive": True, "inputAddresses": False}
     assert sepolia["status"] == "Disabled"
@@ -44,6 +44,7 @@ def test_a_ledger_is_created_then_updated(client: TestClient[Any]) -> None:
     assert [ledger["name"] for ledger in client.get("/v1/networks/ledgers").json()["data"]] == [
         EXAMPLE_LEDGER,
         EXAMPLE_UNUSED_LEDGER,
+        LEDGER_OF_KEYS,
         "test",
     ]
 

@@ -14,7 +14,7 @@ from tests.api.test_errors import problem
 from tests.api.world import World
 
 # Reading operations that need more than the role viewer.
-READ_BY_ADMINS = {"list_audit_events", "read_embed_origins"}
+READ_BY_ADMINS = {"list_audit_events", "read_embed_origins", "read_wallet_keys"}
 # Admins remove objects, start collection and attestation, and manage embedding. Operators do the other writes.
 WRITTEN_BY_ADMINS = {
     "attest_token",

@@ -7,7 +7,13 @@ from typing import Any
 import pytest
 from litestar.testing import TestClient
 
-from api.examples import EXAMPLE_LEDGER, EXAMPLE_TOKEN_ID, EXAMPLE_UNUSED_LEDGER, EXAMPLE_WALLET_ID
+from api.examples import (
+    EXAMPLE_LEDGER,
+    EXAMPLE_NETWORK,
+    EXAMPLE_TOKEN_ID,
+    EXAMPLE_UNUSED_LEDGER,
+    EXAMPLE_WALLET_ID,
+)
 from control import subjects, tokens
 from control.subjects import Kind
 from tests.api.marts import publish
@@ -220,7 +226,8 @@ def test_removed_and_disabled_subjects(world: World, client: TestClient[Any]) ->
 )
 def test_lag(world: World, change: dict[str, Any], lag: tuple[int | None, str]) -> None:
     rows = marts_rows(world)
-    rows["networks"][0] |= change
+    (ethereum,) = (row for row in rows["networks"] if row["network"] == EXAMPLE_NETWORK)
+    ethereum |= change
     publish(world.settings.serving_dir, 1, rows)
     with world.client() as client:
         totals = client.get(STATISTICS).json()["totals"]

@@ -18,6 +18,8 @@ Its supply was read after blocks 99, 250 and 400: from 150 to the end of the fir
 `big` (18 decimals) has the golden amounts as transfers and as holdings. `wide` has 77 decimals, those of `unknown` are
 unknown, `fresh` was added after the version was published, and `nft` is not fungible.
 
+A second wallet, of keys, is not tracked; its network has no node.
+
 The wallet is h1. Apart from its transfers of `small`, it receives 5 ETH and 5 of a token in block 120; the token
 disappears later. It pays a fee in block 300, and receives 9 of a strange token in block 396.
 
@@ -29,7 +31,7 @@ block 130, and 42 wei.
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -39,6 +41,7 @@ from typing import Any
 
 from litestar import Litestar
 from litestar.testing import TestClient
+from sqlalchemy.orm import Session
 
 from api.app import create_app
 from api.examples import (
@@ -52,6 +55,7 @@ from api.examples import (
     EXAMPLE_UNUSED_LEDGER,
     EXAMPLE_WALLET_ATTESTATION_ID,
     EXAMPLE_WALLET_ID,
+    EXAMPLE_WALLET_OF_KEYS_ID,
     EXAMPLE_WALLET_OPERATION_ID,
 )
 from api.reports import assets
@@ -59,7 +63,7 @@ from control import access, ledgers, operations, revision
 from control.access import Principal, Role
 from control.ledgers import LedgerPut
 from control.models import Operation, Subject, Tenant, TrackingWindow
-from control.networks.definitions import load_networks
+from control.networks.definitions import Network, load_networks
 from control.settings import Settings, load_settings
 from control.snapshot import read_snapshot
 from control.store import ControlStore, open_store
@@ -91,7 +95,26 @@ rpc = ["${LEDGERMART_TEST_UNSET_RPC_URL}"]
 native = { symbol = "ETH", decimals = 18 }
 finality_depth = 64
 poll_seconds = 12
+
+[[network]]
+name = "bitcoin"
+display_name = "Bitcoin"
+family = "utxo"
+genesis_hash = "000000000019d6689c085ae165831e934ff763ae46a2a6c172b3f1b60a8ce26f"
+pubkey_hash_prefix = 0
+script_hash_prefixes = [5]
+segwit_prefix = "bc"
+rpc = ["${LEDGERMART_TEST_UNSET_RPC_URL}"]
+native = { symbol = "BTC", decimals = 8 }
+finality_depth = 6
+poll_seconds = 30
 """
+
+LEDGER_OF_KEYS = "bitcoin-main"
+XPUB = "xpub6ERApfZwUNrhLCkDtcHTcxd75RbzS1ed54G1LkBUHQVHQKqhMkhgbmJbZRkrgZw4koxb5JaHWkY4ALHY2grBGRjaDMzQLcgJvLJuZZvRcEL"
+"""A key of the test vectors of BIP 380."""
+KEYS = f"wpkh({XPUB}/<0;1>/*)"
+"""The keys of the wallet `EXAMPLE_WALLET_OF_KEYS_ID`, which is not tracked."""
 
 SUPERSET = {
     "dashboards": {
@@ -310,6 +333,7 @@ def make_world(directory: Path) -> World:
                     )
                     for first, last in ((time_of(100), closed), (opened, None))
                 )
+        _add_wallet_of_keys(session, world.principals["admin"], networks)
         for operation_id, subject_id in (
             (EXAMPLE_TOKEN_OPERATION_ID, EXAMPLE_TOKEN_ID),
             (EXAMPLE_WALLET_OPERATION_ID, EXAMPLE_WALLET_ID),
@@ -333,6 +357,28 @@ def _provision_superset(settings: Settings) -> None:
     path = settings.data_dir / "superset" / "provisioned.json"
     path.parent.mkdir()
     path.write_text(json.dumps(SUPERSET))
+
+
+def _add_wallet_of_keys(session: Session, principal: Principal, networks: Mapping[str, Network]) -> None:
+    """Add a wallet of keys on a disabled network."""
+    ledger, _ = ledgers.put(session, principal, networks, "bitcoin", LedgerPut(name=LEDGER_OF_KEYS))
+    keys = networks["bitcoin"].parse_wallet(KEYS)
+    session.add(
+        Subject(
+            id=EXAMPLE_WALLET_OF_KEYS_ID,
+            kind="wallet",
+            tenant_id=principal.tenant_id,
+            ledger_id=ledger.id,
+            address=keys.address,
+            descriptor=keys.descriptor,
+            shown_as=keys.shown_as,
+            external_id=f"ext-{EXAMPLE_WALLET_OF_KEYS_ID[-2:]}",
+            search_text=str(keys.shown_as).casefold(),
+            created_at=time_of(91),
+            updated_at=time_of(91),
+        )
+    )
+    session.flush()
 
 
 def _history_request(world: World, operation_id: str, subject_id: str) -> Operation:

@@ -48,7 +48,7 @@ from api.values.schemas import (
     WalletChangeStatus,
     WalletValuePoint,
 )
-from api.wallets.schemas import Position
+from api.wallets.schemas import Position, WalletLedgerId
 from control.inputs import ASSET, FILTER, INSTANT_OR_DAY, described
 
 Day = Annotated[str, Meta(description="Day, UTC.", examples=["2026-01-31"])]
@@ -158,7 +158,7 @@ class ReportWallet(Schema, frozen=True, kw_only=True):
     network: str
     network_display_name: str
     explorer: ExplorerUrl
-    ledger_id: Annotated[Address, Meta(description="Address of the wallet.")]
+    ledger_id: WalletLedgerId
 
 
 class ReconciliationCounts(Schema, frozen=True, kw_only=True):
@@ -433,7 +433,7 @@ class IndexWallet(Schema, frozen=True, kw_only=True):
     name: str | None
     ledger: Annotated[str, Meta(description="Name of the ledger.")]
     network: str
-    ledger_id: Annotated[Address, Meta(description="Address of the wallet.")]
+    ledger_id: WalletLedgerId
     tracking_status: TrackingStatus
     total_value: Decimal | None
     total_value_status: TotalStatus

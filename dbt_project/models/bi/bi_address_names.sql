@@ -4,7 +4,7 @@ select
     names.tenant_id,
     names.ledger_id,
     names.network,
-    coalesce(shown.display_address, names.address) as address,
+    coalesce(names.shown_as, shown.display_address, names.address) as address,
     names.name,
     names.wallet_id,
     names.token_id

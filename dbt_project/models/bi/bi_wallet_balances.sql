@@ -4,7 +4,7 @@ select
     balances.tenant_id,
     balances.subject_key,
     wallets.wallet_id,
-    coalesce(wallets.name, shown_wallets.display_address, wallets.address) as wallet,
+    coalesce(wallets.name, wallets.shown_as, shown_wallets.display_address, wallets.address) as wallet,
     coalesce(balances.token_symbol, shown.display_address, balances.token_address) as token,
     coalesce(shown.display_address, balances.token_address) as token_address,
     balances.quantity_approx as quantity,

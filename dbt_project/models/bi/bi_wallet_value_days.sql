@@ -4,7 +4,7 @@ select
     days.tenant_id,
     days.subject_key,
     wallets.wallet_id,
-    coalesce(wallets.name, shown.display_address, wallets.address) as wallet,
+    coalesce(wallets.name, wallets.shown_as, shown.display_address, wallets.address) as wallet,
     days.day,
     days.value_approx as value,
     days.value as value_exact,

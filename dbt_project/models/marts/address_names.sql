@@ -12,7 +12,8 @@ wallets as (
         network,
         address,
         wallet_id,
-        name
+        name,
+        shown_as
     from marts.wallets
 
 ),
@@ -37,7 +38,8 @@ select
     coalesce(wallets.address, tokens.address) as address,
     coalesce(wallets.name, tokens.name) as name,
     wallets.wallet_id,
-    tokens.token_id
+    tokens.token_id,
+    wallets.shown_as
 from wallets
 full join tokens
     on

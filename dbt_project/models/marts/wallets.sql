@@ -79,7 +79,8 @@ described as (
         case
             when bounds.as_of_block_number <= heads.final_number then 'Finalized'
             when bounds.as_of_block_number is not null then 'Confirmed'
-        end as as_of_finality
+        end as as_of_finality,
+        subjects.shown_as
     from subjects
     left join bounds on subjects.subject_key = bounds.subject_key
     left join completed on subjects.subject_key = completed.subject_key

@@ -51,8 +51,8 @@ def test_snapshot_contains_the_configuration(world: World) -> None:
     assert _described(snapshot, "control_tenants") == [(tenant_id, "acme", 9), (world.other.tenant_id, "other", 1)]
     assert _described(snapshot, "control_ledgers") == [(ledger.id, tenant_id, "ethereum", "main", "Main")]
     assert _described(snapshot, "control_subjects") == [
-        (token.subject_key, token.id, "token", *common, "USDC", "n", "x", None, NOON),
-        (wallet.subject_key, wallet.id, "wallet", *common, None, None, None, None, NOON),
+        (token.subject_key, token.id, "token", *common, "USDC", "n", "x", None, NOON, None, None),
+        (wallet.subject_key, wallet.id, "wallet", *common, None, None, None, None, NOON, None, None),
     ]
     assert _described(snapshot, "control_windows") == [
         (2, token.subject_key, NOON + timedelta(seconds=1), NOON + timedelta(seconds=2)),

@@ -77,6 +77,7 @@ def test_a_token_is_stored_disabled_with_its_address_in_stored_form(world: World
         network="ethereum",
         family="evm",
         address=USDC.lower(),
+        shown_as=None,
         symbol="USDC",
         name="USD Coin",
         external_id="ext-1",

@@ -2,6 +2,7 @@ with
 
 source as (
 
+    -- Without the descriptor, which only extraction reads.
     select * from {{ source('control', 'control_subjects') }}
 
 ),
@@ -27,7 +28,8 @@ renamed as (
         source.name,
         source.external_id,
         source.pair_key,
-        source.created_at
+        source.created_at,
+        source.shown_as
     from source
     left join ledgers on source.ledger_id = ledgers.ledger_id
 
