@@ -5,6 +5,7 @@ import duckdb
 from pipelines.balances.observations import observe
 from pipelines.balances.searches import begin_searches, search_holders
 from pipelines.chain.checks import DECIMALS, run_check
+from pipelines.chain.coverage import reopen
 from pipelines.chain.disputes import disputed_detail
 from pipelines.chain.finality import settle
 from pipelines.chain.missing import missing_segments
@@ -50,6 +51,7 @@ def _run(connection: duckdb.DuckDBPyConnection, node: Node, batch_id: int, repor
     keep_genesis(connection, node)
     resolve_windows(connection, node, head, batch_id)
     collector = Collector(connection, node, capabilities, final, batch_id, report)
+    reopen(connection, network, node.outgrown(), batch_id)
     # Before new blocks are read: a second reading belongs to a later cycle than the first one.
     verify(collector)
     for segment in missing_segments(connection, network, head.number, is_live=True):

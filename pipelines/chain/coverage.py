@@ -1,7 +1,7 @@
 """The collected ranges of blocks. The next range to collect is computed from them; there is no other cursor."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import duckdb
@@ -9,6 +9,7 @@ import polars as pl
 
 from control.clock import stored_now
 from pipelines.ranges import BlockRange
+from pipelines.raw.database import transaction
 from pipelines.raw.frames import registered
 from pipelines.rows import Kind
 from pipelines.tables.sources import TABLES
@@ -46,6 +47,38 @@ def read_verified(
     """Return two sets of ranges that were read a second time, by address: in full; and in full or by a sample."""
     in_full = _read_ranges(connection, network, "verified_ranges", "is_sampled = false")
     return in_full, _read_ranges(connection, network, "verified_ranges")
+
+
+def reopen(connection: duckdb.DuckDBPyConnection, network: str, wallets: Sequence[str], batch_id: int) -> None:
+    """Remove the coverage of wallets' native movements, so that all their blocks are collected again.
+
+    Their rows remain, and the next collection replaces those that gain something. Balances that were read are removed:
+    they lack the new addresses. Attestations remain.
+    """
+    if not wallets:
+        return
+    parameters = {"network": network, "wallets": list(wallets)}
+    subjects = "select subject_key from raw.control_subjects where network = $network and address in $wallets"
+    with transaction(connection):
+        connection.execute(
+            "delete from raw.coverage where network = $network and subject_kind = 'native' and address in $wallets",
+            parameters,
+        )
+        connection.execute(
+            """
+            delete from raw.balance_observations
+            where
+                network = $network and token_address = 'native' and holder_address in $wallets
+                and purpose != 'Attestation'
+            """,
+            parameters,
+        )
+        for table in ("opened_ranges", "closed_ranges"):
+            connection.execute(f"delete from raw.{table} where subject_key in ({subjects})", parameters)
+        connection.execute(
+            f"insert into raw.changes select $batch, subject_key, 0, null, 'Rows' from ({subjects})",
+            {**parameters, "batch": batch_id},
+        )
 
 
 def _read_ranges(

@@ -72,6 +72,9 @@ class Collector:
     report: NetworkReport
     purpose: WorkClass = WorkClass.LIVE
 
+    def __post_init__(self) -> None:
+        self.node.stored = self
+
     @property
     def network(self) -> str:
         """Name of the network."""
@@ -91,7 +94,7 @@ class Collector:
             HashMismatchError: the chain changed while it was read.
         """
         began = time.monotonic()
-        for part in self.node.collect(segment, self.final_number, self):
+        for part in self.node.collect(segment, self.final_number):
             self.store(segment, part, self.node.provider, began)
             covered = part.covered
             for table, rows in part.rows.items():

@@ -118,6 +118,9 @@ class Node(Protocol):
 
     network: Network
 
+    stored: StoredRows | None
+    """Rows of earlier cycles, and of parts yielded before; the caller sets it. None: none is stored."""
+
     header_call: str
     """Name of the call in errors about headers."""
 
@@ -161,12 +164,11 @@ class Node(Protocol):
     def block_at(self, instant: datetime, head: Header) -> int | None:
         """Return the number of the first block at or after an aware instant; None if the head is before it."""
 
-    def collect(self, segment: Segment, final_number: int, stored: StoredRows | None = None) -> Iterator[Part]:
+    def collect(self, segment: Segment, final_number: int) -> Iterator[Part]:
         """Read the rows of the segment's addresses, in parts of a bounded size and in block order.
 
         Args:
             final_number: newest final block; for a later one, an empty answer is not enough to prove that it is empty.
-            stored: rows of earlier cycles, and of the parts yielded before; None: none is stored.
 
         Yields:
             Parts that are together exactly the segment's range, including blocks without rows. Parts before a failure
@@ -174,6 +176,12 @@ class Node(Protocol):
 
         Raises:
             RangeRefused: a single block is refused.
+        """
+
+    def outgrown(self) -> Sequence[str]:
+        """Return the wallets with more addresses than their stored rows were collected for.
+
+        All their blocks must be collected again.
         """
 
     def proven(self, segment: Segment, hashes: Mapping[int, str]) -> Mapping[str, pl.DataFrame]:

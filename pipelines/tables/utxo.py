@@ -3,7 +3,7 @@
 from pipelines.tables.common import BATCH_ID, BLOCK_HASH, BLOCK_NUMBER, NETWORK
 from pipelines.tables.table import BIGINT, BIGNUM, BOOLEAN, INTEGER, TEXTS, VARCHAR, Column, RowTable, optional
 
-ADDRESS = Column("address", VARCHAR, "The watched address.")
+ADDRESS = Column("address", VARCHAR, "The watched address, or `keys:` and the identity of a wallet of keys.")
 OUTPUT_KEY = Column(
     "output_key", BIGINT, "The first 8 bytes of the transaction's id; look-ups compare it before the id itself."
 )
@@ -51,7 +51,7 @@ UTXO_TRANSACTIONS = RowTable(
 UTXO_OUTPUTS = RowTable(
     "utxo_outputs",
     "Outputs of watched addresses, by which later inputs are recognised.",
-    "One row per network, block, transaction and output.",
+    "One row per network, block, transaction, output and watched address or wallet of keys.",
     NETWORK,
     BLOCK_NUMBER,
     BLOCK_HASH,
@@ -62,8 +62,10 @@ UTXO_OUTPUTS = RowTable(
     ADDRESS,
     Column("amount_raw", BIGNUM, "Amount in base units."),
     BATCH_ID,
+    optional("paid_address", VARCHAR, "Of a wallet of keys, the address of the output; null for a single address."),
+    optional("address_index", INTEGER, "Of a wallet of keys, the index of that address; null for a single address."),
     kinds=frozenset({"native"}),
-    key=("block_number", "transaction_index", "output_index"),
+    key=("block_number", "transaction_index", "output_index", "address"),
     parties=("address",),
 )
 UTXO_OPENINGS = RowTable(
@@ -81,9 +83,26 @@ UTXO_OPENINGS = RowTable(
     OUTPUT_KEY,
     Column("amount_raw", BIGNUM, "Amount in base units; of the scan, the address's balance."),
     BATCH_ID,
+    optional("paid_address", VARCHAR, "Of a wallet of keys, the address of the output; null for a single address."),
+    optional("address_index", INTEGER, "Of a wallet of keys, the index of that address; null for a single address."),
     kinds=frozenset(),
     key=("block_number", "address", "transaction_hash", "output_index"),
     parties=("address",),
 )
 
-TABLES = (UTXO_TRANSACTIONS, UTXO_OUTPUTS, UTXO_OPENINGS)
+UTXO_KEY_RANGES = RowTable(
+    "utxo_key_ranges",
+    "Indices for which rows of wallets of keys were collected.",
+    "One row per network, first block of a collection, and wallet.",
+    NETWORK,
+    BLOCK_NUMBER,
+    BLOCK_HASH,
+    ADDRESS,
+    Column("scanned_to", BIGINT, "Last index of each branch from this collection on."),
+    BATCH_ID,
+    kinds=frozenset(),
+    key=("block_number", "address"),
+    parties=("address",),
+)
+
+TABLES = (UTXO_TRANSACTIONS, UTXO_OUTPUTS, UTXO_OPENINGS, UTXO_KEY_RANGES)

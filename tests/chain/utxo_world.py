@@ -148,6 +148,12 @@ class UtxoWorld:
         self._locks[made.data] = _Lock(kind, keys, made.data, inner.data)
         return str(made.address(_NETWORK))
 
+    def take_key(self, key: PrivateKey) -> str:
+        """Take over a key made elsewhere, so that payments can spend its outputs; return its p2wpkh address."""
+        made = scripts.p2wpkh(key.get_public_key())
+        self._locks[made.data] = _Lock("p2wpkh", (key,), made.data)
+        return str(made.address(_NETWORK))
+
     def p2pk_script(self) -> bytes:
         """Make a new script with a bare public key; it has no address."""
         keys = self._keys(1)

@@ -158,6 +158,7 @@ class LocalUtxoNetwork:
                 "script_hash_prefixes = [58, 196]",
                 'segwit_prefix = "rltc"',
                 'mweb_prefix = "tmweb"',
+                'extended_key_versions = ["043587cf"]',
                 "is_testnet = true",
                 f"rpc = {json.dumps(rpc)}",
                 f'native = {{ symbol = "LTC", decimals = 8, collect = "{self.collect}" }}',

@@ -35,7 +35,6 @@ from pipelines.extract.family import (
     BalanceRange,
     Header,
     Part,
-    StoredRows,
 )
 from pipelines.extract.jsonrpc.client import RpcClient
 from pipelines.extract.jsonrpc.node import RpcNode
@@ -92,10 +91,13 @@ class EvmNode(RpcNode):
     def block_at(self, instant: datetime, head: Header) -> int | None:
         return find_first_block_at_or_after(self.client, instant, head)
 
-    def collect(self, segment: Segment, final_number: int, stored: StoredRows | None = None) -> Iterator[Part]:
+    def collect(self, segment: Segment, final_number: int) -> Iterator[Part]:
         if segment.kind == "native":
             return collect_native(self.client, segment, self._facts.trace_method)
         return collect_transfers(self.client, segment, final_number, self._own.max_log_range)
+
+    def outgrown(self) -> Sequence[str]:
+        return ()
 
     def proven(self, segment: Segment, hashes: Mapping[int, str]) -> Mapping[str, pl.DataFrame]:
         if segment.kind == "native":

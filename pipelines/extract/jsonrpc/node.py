@@ -4,6 +4,7 @@ from typing import Self
 
 from control.networks.definitions import Network
 from pipelines.extract.budget import Budget
+from pipelines.extract.family import StoredRows
 from pipelines.extract.jsonrpc.client import Dialect, RpcClient
 from pipelines.extract.jsonrpc.endpoint import other_urls
 from pipelines.extract.metering import Meter
@@ -22,6 +23,7 @@ class RpcNode:
     def __init__(self, network: Network, client: RpcClient) -> None:
         self.network = network
         self.client = client
+        self.stored: StoredRows | None = None
 
     @classmethod
     def open(cls, network: Network, *, timeout: tuple[float, float], max_attempts: int, budget: Budget | None) -> Self:

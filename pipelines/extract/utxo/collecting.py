@@ -28,9 +28,10 @@ from pipelines.extract.utxo.headers import read_hashes
 from pipelines.extract.utxo.prevouts import Prevout, Source, check_unspent, index_of, outpoint, read_prevouts
 from pipelines.extract.utxo.scans import Scan, scan
 from pipelines.extract.utxo.serialization import OUTPOINT_BYTES, RawTransaction, shown
+from pipelines.extract.utxo.watched import watch
 from pipelines.ranges import FIRST_BLOCK, BlockRange
 from pipelines.rows import Segment
-from pipelines.tables.utxo import UTXO_OPENINGS, UTXO_OUTPUTS, UTXO_TRANSACTIONS
+from pipelines.tables.utxo import UTXO_KEY_RANGES, UTXO_OPENINGS, UTXO_OUTPUTS, UTXO_TRANSACTIONS
 
 # One part holds at most about this many inputs and outputs, some 20 MB: six full blocks of a main network.
 ENTRIES_PER_PART = 50_000
@@ -110,15 +111,15 @@ class _View:
     payees: Set[str | bytes]
     detail: str
 
-    def fee_status(self, address: str, *, is_coinbase: bool) -> str:
-        """Return the `fee_status` of the address's row."""
+    def fee_status(self, own: Set[str], *, is_coinbase: bool) -> str:
+        """Return the `fee_status` of the row of a wallet with these addresses."""
         if is_coinbase:
             return "NotPaid"
         if self.fee is None:
             return "NotRead"
-        if address not in self.senders:
+        if own.isdisjoint(self.payers):
             return "NotPaid"
-        return "Paid" if len(self.payers) == 1 else "Shared"
+        return "Paid" if self.payers <= own else "Shared"
 
 
 @dataclass
@@ -150,19 +151,18 @@ class OutputCollector:
         self._segment = segment
         self._source = source
         self._stored = stored
-        self._scripts = {self._own.script(address): address for address in segment.addresses}
-        self._watched = frozenset(segment.addresses)
+        self._watched = watch(self._own, segment.addresses, stored)
         # Up to this block, older outputs of some address may be spent without being known.
         self._incomplete_to = 0
         self._scan: Scan | None = None
 
     def parts(self) -> Iterator[Part]:
         """Read the segment; see `pipelines.extract.family.Node.collect`."""
-        openings = self._open()
+        notes = {UTXO_OPENINGS.name: self._open(), UTXO_KEY_RANGES.name: self._ranges()}
         for lot in self._lots():
             rows, unread = self._read(lot)
-            rows[UTXO_OPENINGS.name] = openings
-            openings = pl.DataFrame(schema=UTXO_OPENINGS.row_schema)
+            rows |= notes
+            notes = {name: frame.clear() for name, frame in notes.items()}
             yield Part(BlockRange(lot.blocks[0].number, lot.blocks[-1].number), rows, unread)
 
     def _open(self) -> pl.DataFrame:
@@ -172,37 +172,50 @@ class OutputCollector:
             return pl.DataFrame(schema=UTXO_OPENINGS.row_schema)
         known: dict[str, int] = {}
         if self._stored is not None:
-            wanted = pl.DataFrame({"address": sorted(self._watched)})
+            wanted = pl.DataFrame({"address": self._segment.addresses})
             rows = self._stored.find("known_since", wanted, before=first - 1)
             known = dict(rows.select("address", "known_since").iter_rows())
-        unknown = sorted(self._watched - known.keys())
+        unknown = set(self._segment.addresses) - known.keys()
         if unknown:
-            scripts = {one: self._own.script(one) for one in unknown}
+            scripts = {
+                script: address
+                for script, address in self._watched.scripts.items()
+                if not unknown.isdisjoint(self._watched.wallets[address])
+            }
             self._scan = scan(self._client, scripts, self._network.native_decimals)
             older = [one for one in self._scan.unspent if one.created < first]
-            check_unspent(self._client, older, scripts, has_extension=self._has_extension)
+            check_unspent(self._client, self._own, older, has_extension=self._has_extension)
             known |= dict.fromkeys(unknown, self._scan.block_number)
         self._incomplete_to = max(known.values())
         return self._openings(unknown)
 
-    def _openings(self, addresses: Sequence[str]) -> pl.DataFrame:
+    def _first(self) -> tuple[int, str]:
+        """Return number and hash of the segment's first block."""
+        first = self._segment.covered.first
+        return first, read_hashes(self._client, [first])[0]
+
+    def _ranges(self) -> pl.DataFrame:
+        ranges = self._watched.ranges
+        rows = [(*self._first(), *one) for one in sorted(ranges.items())] if ranges else []
+        return pl.DataFrame(rows, schema=UTXO_KEY_RANGES.row_schema, orient="row")
+
+    def _openings(self, wallets: set[str]) -> pl.DataFrame:
         rows: list[tuple[object, ...]] = []
         if self._scan is not None:
-            first = self._segment.covered.first
-            (first_hash,) = read_hashes(self._client, [first])
-            sums = dict.fromkeys(addresses, 0)
-            place = (first, first_hash)
+            first, first_hash = self._first()
+            sums = dict.fromkeys(wallets, 0)
             for one in self._scan.unspent:
-                sums[one.address] += one.amount
-                if one.created < first:
-                    key = _key_of(outpoint(one.transaction, one.position))
-                    found = (self._scan.block_number, one.transaction, one.position, key, str(one.amount))
-                    rows.append((*place, one.address, *found))
+                for wallet in wallets.intersection(self._watched.wallets[one.address]):
+                    sums[wallet] += one.amount
+                    if one.created < first:
+                        key = _key_of(outpoint(one.transaction, one.position))
+                        found = (self._scan.block_number, one.transaction, one.position, key, str(one.amount))
+                        rows.append((first, first_hash, wallet, *found, *self._of_keys(wallet, one.address)))
             hash_ = self._scan.block_hash
             key = _key_of(bytes.fromhex(hash_)[::-1])
             rows += [
-                (*place, address, self._scan.block_number, hash_, -1, key, str(amount))
-                for address, amount in sums.items()
+                (first, first_hash, wallet, self._scan.block_number, hash_, -1, key, str(amount), None, None)
+                for wallet, amount in sums.items()
             ]
         return pl.DataFrame(rows, schema=UTXO_OPENINGS.row_schema, orient="row")
 
@@ -341,45 +354,54 @@ class OutputCollector:
     def _is_involved(
         self, transaction: RawTransaction, made: Mapping[bytes, RawTransaction], known: Mapping[bytes, _Known]
     ) -> bool:
-        if any(script in self._scripts for _, script in transaction.outputs):
+        if any(script in self._watched.scripts for _, script in transaction.outputs):
             return True
         for reference in transaction.inputs:
             if reference in known or reference[:32] in made:
                 output = self._spent(reference, made, known)
-                if output is not None and output.address in self._watched:
+                if output is not None and output.address in self._watched.wallets:
                     return True
         return False
 
     def _output_rows(self, placed: _Placed) -> Iterator[tuple[object, ...]]:
         place, key = placed.key(), _key_of(placed.transaction.id)
         for index, (amount, script) in enumerate(placed.transaction.outputs):
-            address = self._scripts.get(script)
+            address = self._watched.scripts.get(script)
             if address is not None:
-                yield (*place, index, key, address, str(amount))
+                for wallet in self._watched.wallets[address]:
+                    yield (*place, index, key, wallet, str(amount), *self._of_keys(wallet, address))
+
+    def _of_keys(self, wallet: str, address: str) -> tuple[str | None, int | None]:
+        """Return address and index of an output of a wallet of keys; None twice for a single address."""
+        index = self._watched.indices.get((wallet, address))
+        return (None, None) if index is None else (address, index)
 
     def _transaction_rows(
         self, placed: _Placed, made: Mapping[bytes, RawTransaction], known: Mapping[bytes, _Known]
     ) -> Iterator[tuple[object, ...]]:
-        """Yield a row for each watched address of the transaction."""
+        """Yield a row for each watched wallet in the transaction."""
         transaction, place = placed.transaction, placed.key()
         is_coinbase = transaction.is_coinbase
         inputs = [] if is_coinbase else [self._spent(one, made, known) for one in transaction.inputs]
         outputs = [self._known(one) for one in transaction.outputs]
         view = self._view(placed, inputs, outputs)
-        for address in sorted(self._watched & (view.senders.keys() | view.recipients.keys())):
+        parties = view.senders.keys() | view.recipients.keys()
+        wallets = {wallet for address in parties for wallet in self._watched.wallets.get(address, ())}
+        for wallet in sorted(wallets):
+            own = self._watched.addresses[wallet]
             if self._source is None:
-                own = [None if one is None or one.address != address else one for one in inputs]
-                view = self._view(placed, own, outputs)
-            is_sender = address in view.senders
-            others = (view.payees if is_sender else view.payers) - {address}
+                known_inputs = [one if one is not None and one.address in own else None for one in inputs]
+                view = self._view(placed, known_inputs, outputs)
+            is_sender = not own.isdisjoint(view.senders)
+            others = (view.payees if is_sender else view.payers) - own
             is_read = view.fee is not None or is_sender
-            fee_status = view.fee_status(address, is_coinbase=is_coinbase)
+            fee_status = view.fee_status(own, is_coinbase=is_coinbase)
             yield (
                 *place,
-                address,
+                wallet,
                 is_coinbase,
-                str(view.senders.get(address, 0)),
-                str(view.recipients.get(address, 0)),
+                str(sum(view.senders[address] for address in view.senders.keys() & own)),
+                str(sum(view.recipients[address] for address in view.recipients.keys() & own)),
                 str(view.fee) if fee_status == "Paid" else None,
                 fee_status,
                 sorted(one for one in others if isinstance(one, str))[:MOST_SHOWN] if is_read else None,

@@ -20,7 +20,6 @@ from pipelines.extract.family import (
     BalanceRange,
     Header,
     Part,
-    StoredRows,
 )
 from pipelines.extract.jsonrpc.client import RpcClient
 from pipelines.extract.jsonrpc.node import RpcNode
@@ -38,6 +37,7 @@ from pipelines.extract.utxo.headers import (
 from pipelines.extract.utxo.prevouts import Source
 from pipelines.extract.utxo.probe import NodeFacts, probe
 from pipelines.extract.utxo.scans import read_balances
+from pipelines.extract.utxo.watched import key_ranges, watch
 from pipelines.ranges import FIRST_BLOCK
 from pipelines.rows import Segment
 from pipelines.tables.utxo import TABLES
@@ -83,12 +83,15 @@ class UtxoNode(RpcNode):
     def block_at(self, instant: datetime, head: Header) -> int | None:
         return find_first_block_at_or_after(self.client, instant, head)
 
-    def collect(self, segment: Segment, final_number: int, stored: StoredRows | None = None) -> Iterator[Part]:
+    def collect(self, segment: Segment, final_number: int) -> Iterator[Part]:
         if segment.kind != "native":
             # There are no tokens.
             return iter([Part(segment.covered, {})])
         source = probe(self.client, self._own.identity).source if self._probed is None else self._probed.source
-        return OutputCollector(self.client, self.network, segment, source, stored).parts()
+        return OutputCollector(self.client, self.network, segment, source, self.stored).parts()
+
+    def outgrown(self) -> list[str]:
+        return [one.wallet for one in key_ranges(self.stored) if one.is_outgrown]
 
     def proven(self, segment: Segment, hashes: Mapping[int, str]) -> Mapping[str, pl.DataFrame]:
         detail = "every block is proven when it is collected"
@@ -102,11 +105,11 @@ class UtxoNode(RpcNode):
         if block_number < FIRST_BLOCK:
             rows = [(NATIVE, holder, block_number, block_hash, "0") for _, holder in pairs]
             return pl.DataFrame(rows, schema=BALANCES, orient="row")
-        scripts = {holder: self._own.script(holder) for token, holder in pairs if token == NATIVE}
-        if not scripts:
-            read = pl.DataFrame(schema=BALANCES)
+        watched = watch(self._own, {holder for token, holder in pairs if token == NATIVE}, self.stored)
+        if watched.scripts:
+            read = read_balances(self.client, watched, block_number, block_hash, self.network.native_decimals)
         else:
-            read = read_balances(self.client, scripts, block_number, block_hash, self.network.native_decimals)
+            read = pl.DataFrame(schema=BALANCES)
         asked = pl.DataFrame(pairs, schema={"token_address": pl.String, "holder_address": pl.String}, orient="row")
         joined = asked.join(read, on=["token_address", "holder_address"], how="left", maintain_order="left")
         return joined.select(BALANCES.names())

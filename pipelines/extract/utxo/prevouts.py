@@ -5,12 +5,13 @@ the transaction's id. Outputs that come with a block are not proven: no hash of 
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
 import msgspec
 
+from control.networks.utxo import UtxoDefinition
 from pipelines.extract.errors import MalformedAnswer, StateUnavailable
 from pipelines.extract.jsonrpc.client import LARGE_ANSWER, Call, RpcClient
 from pipelines.extract.utxo.blocks import BLOCK_CALL, Numbered
@@ -148,15 +149,13 @@ def _of_index(client: RpcClient, references: Collection[bytes], *, has_extension
     return found
 
 
-def check_unspent(
-    client: RpcClient, unspent: Sequence[Unspent], script_of: Mapping[str, bytes], *, has_extension: bool
-) -> None:
+def check_unspent(client: RpcClient, own: UtxoDefinition, unspent: Sequence[Unspent], *, has_extension: bool) -> None:
     """Compare outputs of a scan with their transactions, which are proven by their ids.
 
     No index is needed, because the block of each one is named. A node that has deleted the block cannot prove them.
 
     Args:
-        script_of: scripts by address.
+        own: the network's forms of addresses.
         has_extension: as for `read_block`.
 
     Raises:
@@ -179,7 +178,7 @@ def check_unspent(
                 raise MalformedAnswer(client.network, TRANSACTION_CALL, detail=detail) from answer
             outputs = _checked(client, bytes.fromhex(id_)[::-1], answer, has_extension=has_extension).outputs
             for one in by_transaction[id_]:
-                if one.position >= len(outputs) or outputs[one.position] != (one.amount, script_of[one.address]):
+                if one.position >= len(outputs) or outputs[one.position] != (one.amount, own.script(one.address)):
                     detail = f"output {one.position} of transaction {id_} is another one than the scan says"
                     raise MalformedAnswer(client.network, TRANSACTION_CALL, detail=detail)
 

@@ -13,6 +13,7 @@ from pipelines.extract.family import BALANCES, NATIVE
 from pipelines.extract.jsonrpc.client import RpcClient, decoder_of
 from pipelines.extract.utxo.dialect import SCAN_CALL
 from pipelines.extract.utxo.headers import Hash, is_orphaned
+from pipelines.extract.utxo.watched import Watched
 
 # A node sends nothing before the end of a scan: some minutes on the largest network.
 _SCAN_SECONDS = 600.0
@@ -54,13 +55,13 @@ class Scan(NamedTuple):
     unspent: list[Unspent]
 
 
-def scan(client: RpcClient, scripts: Mapping[str, bytes], decimals: int) -> Scan:
+def scan(client: RpcClient, scripts: Mapping[bytes, str], decimals: int) -> Scan:
     """Find all unspent outputs of scripts at the node's newest block; one scan takes minutes on a main network.
 
     Scripts with more outputs than an answer may hold are scanned in parts.
 
     Args:
-        scripts: by address.
+        scripts: addresses by script.
         decimals: of the native asset.
 
     Raises:
@@ -74,11 +75,11 @@ def scan(client: RpcClient, scripts: Mapping[str, bytes], decimals: int) -> Scan
     except RangeRefused:
         if len(scripts) == 1:
             raise
-    addresses = sorted(scripts)
-    middle = len(addresses) // 2
+    ordered = sorted(scripts)
+    middle = len(ordered) // 2
     one, other = (
-        scan(client, {address: scripts[address] for address in half}, decimals)
-        for half in (addresses[:middle], addresses[middle:])
+        scan(client, {script: scripts[script] for script in half}, decimals)
+        for half in (ordered[:middle], ordered[middle:])
     )
     if one[:2] != other[:2]:
         detail = "the newest block changed between two scans"
@@ -86,8 +87,8 @@ def scan(client: RpcClient, scripts: Mapping[str, bytes], decimals: int) -> Scan
     return one._replace(unspent=[*one.unspent, *other.unspent])
 
 
-def _scan(client: RpcClient, scripts: Mapping[str, bytes], decimals: int) -> Scan:
-    asked = {script.hex(): address for address, script in scripts.items()}
+def _scan(client: RpcClient, scripts: Mapping[bytes, str], decimals: int) -> Scan:
+    asked = {script.hex(): address for script, address in scripts.items()}
     descriptors = [{"desc": f"raw({script})"} for script in asked]
     answer = client.call(SCAN_CALL, ["start", descriptors], _Answer, patience=_SCAN_SECONDS)
 
@@ -130,15 +131,15 @@ def base_units(text: bytes, decimals: int) -> int | None:
 
 
 def read_balances(
-    client: RpcClient, scripts: Mapping[str, bytes], block_number: int, block_hash: str, decimals: int
+    client: RpcClient, watched: Watched, block_number: int, block_hash: str, decimals: int
 ) -> pl.DataFrame:
-    """Return BALANCES of the scripts' addresses, one row each, at the node's newest block.
+    """Return BALANCES of the wallets, one row each, at the node's newest block.
 
     Raises:
         ChainReorganised: the block left the chain.
         StateUnavailable: the node's newest block is another one by now.
     """
-    found = scan(client, scripts, decimals)
+    found = scan(client, watched.scripts, decimals)
     if (found.block_number, found.block_hash) != (block_number, block_hash):
         names = (client.network, SCAN_CALL, block_number, block_number)
         if is_orphaned(client, block_hash):
@@ -146,8 +147,9 @@ def read_balances(
             raise ChainReorganised(*names, detail, block_number=block_number)
         detail = f"the node scans its newest block alone, which is {found.block_number} by now"
         raise StateUnavailable(*names, detail)
-    sums = dict.fromkeys(scripts, 0)
+    sums = dict.fromkeys(watched.addresses, 0)
     for one in found.unspent:
-        sums[one.address] += one.amount
-    rows = [(NATIVE, address, block_number, block_hash, str(amount)) for address, amount in sums.items()]
+        for wallet in watched.wallets[one.address]:
+            sums[wallet] += one.amount
+    rows = [(NATIVE, wallet, block_number, block_hash, str(amount)) for wallet, amount in sums.items()]
     return pl.DataFrame(rows, schema=BALANCES, orient="row")

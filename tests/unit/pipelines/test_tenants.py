@@ -22,8 +22,8 @@ class Scene:
             """
             insert into raw.control_tenants values ('a', 'A', 1), ('b', 'B', 1);
             insert into raw.control_subjects values
-                (1, 'tok_1', 'token', 'a', 'led', 'n', '0x1', null, null, null, null, '2026-01-01'),
-                (2, 'tok_2', 'token', 'b', 'led', 'n', '0x2', null, null, null, null, '2026-01-01');
+                (1, 'tok_1', 'token', 'a', 'led', 'n', '0x1', null, null, null, null, '2026-01-01', null, null),
+                (2, 'tok_2', 'token', 'b', 'led', 'n', '0x2', null, null, null, null, '2026-01-01', null, null);
             insert into raw.view_ranges values
                 ('Window', 1, 1, 'n', 10, null, null),
                 ('Window', 2, 2, 'n', 10, 90, null);

@@ -85,7 +85,8 @@ class Warehouse:
         self.subjects = {key: row for key, row in SUBJECTS.items() if row[0] in tenants}
         connection.executemany("insert into raw.control_tenants values (?, ?, 1)", [(name, name) for name in tenants])
         connection.executemany(
-            "insert into raw.control_subjects values (?, ?, ?, ?, 'led', 'n', ?, null, null, null, null, ?)",
+            "insert into raw.control_subjects "
+            "values (?, ?, ?, ?, 'led', 'n', ?, null, null, null, null, ?, null, null)",
             [(key, str(key), kind, tenant, where, NOON) for key, (tenant, kind, where, _) in self.subjects.items()],
         )
         connection.execute("insert into raw.control_revisions values (0)")
