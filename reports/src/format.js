@@ -304,11 +304,17 @@ export function axisDay(when, index = 0) {
 }
 
 /**
+ * Returns true if the API shortened the text, such as the keys of a wallet. Such a text is no address.
+ * @param {string} text
+ */
+export const isShortened = (text) => text.includes("…");
+
+/**
  * An address or a hash without its middle.
  * @param {string} text
  */
 export function shortened(text) {
-  return text.length > 18 ? `${text.slice(0, 8)}…${text.slice(-6)}` : text;
+  return text.length > 18 && !isShortened(text) ? `${text.slice(0, 8)}…${text.slice(-6)}` : text;
 }
 
 /**

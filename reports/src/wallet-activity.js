@@ -1,7 +1,7 @@
 /** The wallet report: value of a wallet, its history, holdings, and every movement. */
 
 import { byId, el, explored, figure, fill, isolated, name, press, valued } from "./dom.js";
-import { compact, count, day, exact, instant, percent, shortened, timeOfDay, trend } from "./format.js";
+import { compact, count, day, exact, instant, isShortened, percent, shortened, timeOfDay, trend } from "./format.js";
 import { drawIncomplete } from "./incomplete.js";
 import { Page } from "./page.js";
 import { reasonOf } from "./status.js";
@@ -58,7 +58,8 @@ function drawTop(collected) {
     title: wallet.name === null ? [el("span", null, "Wallet activity")] : [name(wallet.name)],
     subtitle: [
       `Wallet · ${wallet.networkDisplayName} · `,
-      explored(wallet.explorer, "address", wallet.ledgerId, "address"),
+      // An explorer has no page for keys.
+      explored(isShortened(wallet.ledgerId) ? null : wallet.explorer, "address", wallet.ledgerId, "address"),
       described,
     ],
     moment: momentOf(asOf, isCurrent),

@@ -131,4 +131,5 @@ test("times are UTC and say so", () => {
   assert.equal(fixed("0.897123", 3), "0.897");
   assert.equal(shortened("0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48"), "0xA0b869…06eB48");
   assert.equal(shortened("native"), "native");
+  assert.equal(shortened("wpkh(xpub6ER…RcEL/<0;1>/*)#h4mk3q39"), "wpkh(xpub6ER…RcEL/<0;1>/*)#h4mk3q39");
 });
