@@ -12,6 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from embit import bip32
 from litestar.testing import TestClient
 
 from api.app import create_app
@@ -87,18 +88,20 @@ def main() -> None:
 
 
 def _pay(service: Service, tenant: Principal, node: UtxoNode) -> None:
-    """Track a wallet of outputs over payments from and to it."""
+    """Track a wallet of outputs and a wallet of keys over payments from and to them."""
     world = UtxoWorld(node)
     world.mature(20)
     wallet, other = world.address(), world.address("p2pkh")
+    keys = bip32.HDKey.from_seed(b"release" * 5, version=bytes.fromhex("04358394"))
     world.pay({wallet: 10**8})
     opened = world.mine()
     service.ledger(tenant, _OUTPUTS)
     since = datetime.fromtimestamp(node.rpc("getblockheader", node.block_hash(opened))["mediantime"], UTC)
-    service.wallet(tenant, wallet, tracked_from=since, ledger=_OUTPUTS)
+    for address in (wallet, f"wpkh({keys.to_public().to_base58()}/<0;1>/*)"):
+        service.wallet(tenant, address, tracked_from=since, ledger=_OUTPUTS)
     for number in range(1, 5):
         world.pay({other: 10**6 * number}, senders=[wallet])
-        world.pay({wallet: 10**7}, senders=[world.miner])
+        world.pay({wallet: 10**7, world.take_key(keys.derive([0, number]).key): 10**6}, senders=[world.miner])
         world.mine()
 
 
