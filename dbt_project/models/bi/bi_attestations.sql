@@ -3,7 +3,9 @@
 select
     attestations.tenant_id,
     attestations.subject_key,
-    coalesce(tokens.name, tokens.symbol, wallets.name, wallets.shown_as, shown.display_address, wallets.address) as subject,
+    coalesce(
+        tokens.name, tokens.symbol, wallets.name, wallets.shown_as, shown.display_address, wallets.address
+    ) as subject,
     attestations.attestation_number,
     attestations.block_number,
     attestations.block_time,
