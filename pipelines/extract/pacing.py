@@ -80,7 +80,11 @@ class Pacer:
                 is_given_up = isinstance(error, NodeUnreachable) and error.timed_out and not retry_timeouts
                 if number == most_attempts or remaining <= 0 or is_given_up:
                     raise
-                self._sleep(min(backoff_seconds(number), remaining))
+                pause = backoff_seconds(number)
+                self._sleep(min(pause, remaining))
+                if pause >= remaining:
+                    # A further request would have no time for its answer.
+                    raise
             else:
                 self.succeeded()
                 return result

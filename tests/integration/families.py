@@ -210,7 +210,7 @@ class UtxoChain:
         return {
             "utxo_transactions": {(one.height, one.index, address) for one in own},
             "utxo_outputs": {
-                (one.height, one.index, output.index)
+                (one.height, one.index, output.index, address)
                 for one in own
                 for output in one.outputs
                 if output.address == address

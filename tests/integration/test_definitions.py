@@ -22,7 +22,7 @@ from pipelines.defs.keys import BUILD, OF_EVERY_CYCLE, OUTCOME, SNAPSHOT, networ
 from pipelines.defs.runs import WORKER_TAG
 from pipelines.deliver.progress import write_progress
 from pipelines.deliver.worker_state import worker_lock
-from pipelines.extract.families import FAMILIES, open_node
+from pipelines.extract.families import family_of, open_node
 from pipelines.extract.family import Node
 from pipelines.raw.database import open_warehouse
 from tests.chain.node import AnvilNode
@@ -54,13 +54,14 @@ def service(ready_service: Service, monkeypatch: pytest.MonkeyPatch) -> Service:
 
 
 def shipped_networks(without: str = "") -> dict[str, Network]:
-    """The shipped definitions of families with extraction, with an address for every network but one."""
+    """The shipped definitions, with an address for every network but one."""
     path = load_settings({}).networks_file
-    names = [name for name, network in load_networks(path, {}).items() if network.family in FAMILIES]
     variables = {
-        f"{name.upper().replace('-', '_')}_RPC_URL": f"http://127.0.0.1/{name}" for name in names if name != without
+        f"{name.upper().replace('-', '_')}_RPC_URL": f"http://127.0.0.1/{name}"
+        for name in load_networks(path, {})
+        if name != without
     }
-    networks = {name: network for name, network in load_networks(path, variables).items() if name in names}
+    networks = load_networks(path, variables)
     assert {network.name for network in networks.values() if not network.is_enabled} == ({without} - {""})
     return networks
 
@@ -82,11 +83,12 @@ def test_definitions_load_with_all_shipped_networks(service: Service) -> None:
     dg.Definitions.validate_loadable(definitions)
     graph = definitions.resolve_asset_graph()
     keys = graph.get_all_asset_keys()
-    assert len(networks) == 10
+    assert len(networks) == 14
     for name in networks:
         assert set(network_keys([networks[name]])) <= keys
+        rows = family_of(networks[name]).tables[0].name
         for mart in ("token_activities", "wallet_activities", "cap_tables", "wallet_balances"):
-            assert network_key(name, "token_transfers") in ancestors(graph, dg.AssetKey(["marts", mart])), (name, mart)
+            assert network_key(name, rows) in ancestors(graph, dg.AssetKey(["marts", mart])), (name, mart)
         assert network_key(name, "blocks") in ancestors(graph, dg.AssetKey(["marts", "coverage"]))
     # Publication depends on the build alone: cycles may skip models, and Dagster would skip their dependents. A cycle
     # selects no models, so the build itself depends on their sources.

@@ -234,7 +234,8 @@ def test_answers_beside_an_active_tenant_equal_answers_alone(worlds: Worlds, see
             worlds.publish()
             # A separate source of randomness: A's actions must not depend on the number of operations.
             worlds.read_everything(random.Random(f"{seed} {turn}"), most)
-    assert worlds.b.called == OPERATIONS.keys(), "an operation has no caller"
+    # The world has no wallet of keys.
+    assert worlds.b.called == OPERATIONS.keys() - {"read_wallet_keys"}, "an operation has no caller"
     if seed == 0:
         # Ends of days were attested automatically, for A and for B.
         ended = "select count(*) from raw.attestations where period_end is not null and attested_at is not null"

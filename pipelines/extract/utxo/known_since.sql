@@ -1,5 +1,6 @@
 -- The block after which all unspent outputs of an address are known. It is 0 if its coverage begins with the chain, else
--- the block of the earliest scan in the coverage. Addresses without coverage up to the given block have no row.
+-- the block of the latest scan in the coverage: a wallet of keys may have had fewer addresses in earlier ones. Addresses
+-- without coverage up to the given block have no row.
 with covered as (
     select wanted.address, ranges.from_block
     from raw.coverage as ranges
@@ -12,7 +13,7 @@ with covered as (
 
 select
     covered.address,
-    case when covered.from_block <= 1 then 0 else min(openings.scanned_block) end as known_since
+    case when covered.from_block <= 1 then 0 else max(openings.scanned_block) end as known_since
 from covered
 left join raw.utxo_openings as openings
     on openings.network = $network
@@ -20,4 +21,4 @@ left join raw.utxo_openings as openings
     and openings.output_index = -1
     and openings.block_number between covered.from_block and $before
 group by covered.address, covered.from_block
-having covered.from_block <= 1 or min(openings.scanned_block) is not null
+having covered.from_block <= 1 or max(openings.scanned_block) is not null
