@@ -451,6 +451,27 @@ def network_reset(settings: Settings, name: str, is_confirmed: bool, as_json: bo
         print_reset(done, _out)
 
 
+@network.command("check")
+@click.argument("name")
+@_json_option
+@click.pass_obj
+def network_check(settings: Settings, name: str, as_json: bool) -> None:
+    """Have the next cycle read the native balances of a network's wallets, also where that takes minutes.
+
+    Exit codes: 0 success; 2 no wallet of the network is tracked; 4 another process was writing.
+    """
+    from cli.network import NothingCollectedError, run_check
+
+    try:
+        wallets = run_check(settings, name)
+    except NothingCollectedError as error:
+        raise click.BadParameter(str(error), param_hint="NAME") from error
+    if as_json:
+        _print_json({"network": name, "wallets": wallets})
+    else:
+        _out.print(f"The next cycle reads the balances of {wallets} wallets of {name}.", markup=False)
+
+
 @main.command()
 @_json_option
 @click.pass_obj

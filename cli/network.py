@@ -6,6 +6,7 @@ from typing import Any
 from rich.console import Console
 
 from control.settings import Settings
+from pipelines.balances.readings import request_native_balances
 from pipelines.chain.reset import Reset, is_known, reset_network
 from pipelines.deliver.progress import write_progress
 from pipelines.raw.database import create_tables
@@ -46,6 +47,24 @@ def run_reset(settings: Settings, network: str) -> ResetResult:
         reset, batch_id = reset_network(connection, network, settings.data_dir / "archive")
         write_progress(connection, settings.data_dir, batch_id)
     return ResetResult(network, reset)
+
+
+def run_check(settings: Settings, network: str) -> int:
+    """Request a reading of the native balances of a network's wallets; return the number of wallets.
+
+    Raises:
+        NothingCollectedError, WriterBusyError: as `run_reset`.
+    """
+    warehouse = Warehouse(settings)
+    nothing = NothingCollectedError(f"no wallet of network {network!r} is tracked; `ledgermart status` lists them")
+    if not warehouse.exists():
+        raise nothing
+    with warehouse.exclusive(f"check of network {network}"), warehouse.open() as connection:
+        create_tables(connection)
+        wallets = request_native_balances(connection, network)
+    if not wallets:
+        raise nothing
+    return wallets
 
 
 def print_reset(done: ResetResult, console: Console) -> None:

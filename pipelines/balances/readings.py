@@ -86,6 +86,22 @@ def stored_balances(
     return {(token, holder): (quantity, frozenset(tenants or ())) for token, holder, quantity, tenants in rows}
 
 
+def request_native_balances(connection: duckdb.DuckDBPyConnection, network: str) -> int:
+    """Have the next cycle read the native balance of each tracked wallet at the head; return the number of wallets."""
+    with transaction(connection):
+        row = connection.execute(
+            """
+            insert into raw.lost_readings
+            select distinct network, 'native', address, tenant_id
+            from raw.control_subjects
+            where network = ? and kind = 'wallet'
+            """,
+            [network],
+        ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
 def insert_balance_observations(
     connection: duckdb.DuckDBPyConnection, network: str, observations: pl.DataFrame, purpose: str, batch_id: int
 ) -> None:

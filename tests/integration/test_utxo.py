@@ -10,6 +10,7 @@ import pytest
 from litestar.testing import TestClient
 
 from api.app import create_app
+from cli.network import run_check
 from control.settings import load_settings
 from pipelines.raw.builds import record_transform
 from pipelines.raw.database import open_warehouse
@@ -391,6 +392,13 @@ def test_native_balances_are_scanned_once_a_day(node: UtxoNode, make_service: Ma
         assert proxy.count("scantxoutset") == scans + 1
         case.service.good_cycle()
         assert proxy.count("scantxoutset") == scans + 1
+        # On request, both wallets are scanned at once.
+        assert run_check(case.service.settings, "local") == 2
+        case.world.mine()
+        case.service.good_cycle()
+        assert proxy.count("scantxoutset") == scans + 2
+        case.service.good_cycle()
+        assert proxy.count("scantxoutset") == scans + 2
     case.check_collected()
 
 
