@@ -80,9 +80,9 @@ class Collector:
         """Name of the network."""
         return self.node.network.name
 
-    def find(self, query: str, wanted: pl.DataFrame, **parameters: int | str) -> pl.DataFrame:
+    def find(self, query: str, wanted: pl.DataFrame | None = None, **parameters: int | str) -> pl.DataFrame:
         """Run a query of the node's family on its stored rows; see `pipelines.extract.family.StoredRows`."""
-        with registered(self.connection, wanted=wanted):
+        with registered(self.connection, **({} if wanted is None else {"wanted": wanted})):
             text = family_sql(self.node.network.family, query)
             return self.connection.execute(text, {"network": self.network, **parameters}).pl()
 

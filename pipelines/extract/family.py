@@ -103,12 +103,12 @@ class Part:
 class StoredRows(Protocol):
     """Rows that earlier cycles and parts stored, for families that need them to read the next ones."""
 
-    def find(self, query: str, wanted: pl.DataFrame, **parameters: int | str) -> pl.DataFrame:
+    def find(self, query: str, wanted: pl.DataFrame | None = None, **parameters: int | str) -> pl.DataFrame:
         """Return the result of a query in the family's folder.
 
         Args:
             query: name of its file, without `.sql`. It may use `$network`.
-            wanted: the frame that it reads as `wanted`.
+            wanted: the frame that it reads as `wanted`; None: it reads none.
             parameters: its other parameters, by name.
         """
 

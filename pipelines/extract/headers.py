@@ -1,6 +1,6 @@
 """Checks of headers of any family: their links and their times."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 
 import polars as pl
@@ -45,6 +45,44 @@ def check_links(network: str, call: str, headers: Iterable[Header]) -> None:
             detail = dated_before(header.number, header.time, earlier.number, earlier.time)
             raise FalseBlockTime(network, call, header.number, header.number, detail)
         earlier = header
+
+
+def find_first_at_or_after(
+    network: str, call: str, instant: datetime, head: Header, low: int, read: Callable[[int], Header]
+) -> int | None:
+    """Return the number of the first block whose time is at or after the instant; None if the head is before it.
+
+    Search back from the head in doubling steps, then bisect: a recent instant takes few calls.
+
+    Args:
+        call: name of the call in errors.
+        instant: aware.
+        low: no earlier block is considered.
+        read: returns the header of a number.
+
+    Raises:
+        ChainReorganised, FalseBlockTime: as `check_links`.
+    """
+    if head.time < instant:
+        return None
+    found, step = head, 1
+    while found.number > low:
+        probe = read(max(low, found.number - step))
+        check_links(network, call, [probe, found])
+        if probe.time < instant:
+            break
+        found, step = probe, step * 2
+    else:
+        return max(found.number, low)
+    before = probe
+    while found.number - before.number > 1:
+        middle = read((before.number + found.number) // 2)
+        check_links(network, call, [before, middle, found])
+        if middle.time < instant:
+            before = middle
+        else:
+            found = middle
+    return found.number
 
 
 def dated_before(number: int, time: datetime, earlier_number: int, earlier_time: datetime) -> str:

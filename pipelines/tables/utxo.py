@@ -9,6 +9,10 @@ OUTPUT_KEY = Column(
 )
 OUTPUT_HASH = Column("transaction_hash", VARCHAR, "Id of the transaction that made the output.")
 OUTPUT_INDEX = Column("output_index", INTEGER, "Position of the output in its transaction.")
+PAID_ADDRESS = optional(
+    "paid_address", VARCHAR, "Address of the output, where it belongs to a wallet of keys; null for a single address."
+)
+ADDRESS_INDEX = optional("address_index", INTEGER, "Index of paid_address in its branch; null for a single address.")
 TRANSACTION_INDEX = Column("transaction_index", INTEGER, "Position of the transaction in its block.")
 
 UTXO_TRANSACTIONS = RowTable(
@@ -62,8 +66,8 @@ UTXO_OUTPUTS = RowTable(
     ADDRESS,
     Column("amount_raw", BIGNUM, "Amount in base units."),
     BATCH_ID,
-    optional("paid_address", VARCHAR, "Of a wallet of keys, the address of the output; null for a single address."),
-    optional("address_index", INTEGER, "Of a wallet of keys, the index of that address; null for a single address."),
+    PAID_ADDRESS,
+    ADDRESS_INDEX,
     kinds=frozenset({"native"}),
     key=("block_number", "transaction_index", "output_index", "address"),
     parties=("address",),
@@ -83,8 +87,8 @@ UTXO_OPENINGS = RowTable(
     OUTPUT_KEY,
     Column("amount_raw", BIGNUM, "Amount in base units; of the scan, the address's balance."),
     BATCH_ID,
-    optional("paid_address", VARCHAR, "Of a wallet of keys, the address of the output; null for a single address."),
-    optional("address_index", INTEGER, "Of a wallet of keys, the index of that address; null for a single address."),
+    PAID_ADDRESS,
+    ADDRESS_INDEX,
     kinds=frozenset(),
     key=("block_number", "address", "transaction_hash", "output_index"),
     parties=("address",),

@@ -288,7 +288,7 @@ def test_a_node_without_outputs_of_inputs_is_exact_from_now_on(bare_node: UtxoNo
         "select distinct spent_raw = 0::bignum, fee_status, counterparties is null from raw.utxo_transactions"
     )
     # Own payments are known in full. The senders of received ones are unknown, although they are tracked as well: a row
-    # must not show that somebody tracks another wallet.
+    # must not show that a tenant tracks another wallet.
     assert set(rows) == {(False, "Paid", False), (False, "NotRead", False), (True, "NotRead", True)}
 
 

@@ -1,4 +1,4 @@
-"""A wallet of keys whose addresses come into use one by one, from a real node to the marts."""
+"""A wallet of keys from a real node to the marts. Its addresses come into use one by one."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -135,7 +135,7 @@ def test_addresses_come_into_use_one_by_one(node: UtxoNode, make_service: MakeSe
             """,
             [kept, subject.subject_key],
         ).fetchall() == [("Self", "0", "700", 0)]
-    # An output behind the range, which nobody sees yet, and one within the gap of its end.
+    # An output behind the range is not collected yet; another one is within the gap of its end.
     world.pay({wallet.address(1_010): COIN})
     world.mine()
     service.good_cycle()

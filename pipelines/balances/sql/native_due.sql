@@ -1,5 +1,5 @@
--- True if slow native balances are due: a wallet with a view up to the head has no reading, or the newest reading of the
--- network is a day old.
+-- True if slow native balances are due. Either a wallet with a view up to the head has no reading, or the newest reading
+-- of the network is a day old.
 with tracked as (
     select distinct tenant_id, address
     from network_ranges

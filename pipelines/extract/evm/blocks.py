@@ -13,7 +13,7 @@ import polars as pl
 from pipelines.extract.errors import CallRefused, ChainReorganised, MalformedAnswer, StateUnavailable
 from pipelines.extract.evm.hexadecimal import Address, Hash, Quantity
 from pipelines.extract.family import Header
-from pipelines.extract.headers import check_clock, check_links, header_frame
+from pipelines.extract.headers import check_clock, check_links, find_first_at_or_after, header_frame
 from pipelines.extract.jsonrpc.client import SMALL_ANSWER, Call, RpcClient
 from pipelines.extract.prefetch import map_in_order
 from pipelines.tables.sources import TABLES
@@ -142,34 +142,10 @@ def read_transaction_hashes(client: RpcClient, numbers: Sequence[int]) -> list[t
 
 
 def find_first_block_at_or_after(client: RpcClient, instant: datetime, head: Header, low: int = 0) -> int | None:
-    """Return the number of the first block whose time is at or after the instant; None if the head is before it.
-
-    Search back from the head in doubling steps, then bisect: a recent instant takes few calls.
-
-    Args:
-        instant: aware.
-        low: no earlier block is considered.
-    """
-    if head.time < instant:
-        return None
-    found, step = head, 1
-    while found.number > low:
-        probe = _read_header(client, max(low, found.number - step))
-        check_links(client.network, HEADER_CALL, [probe, found])
-        if probe.time < instant:
-            break
-        found, step = probe, step * 2
-    else:
-        return max(found.number, low)
-    before = probe
-    while found.number - before.number > 1:
-        middle = _read_header(client, (before.number + found.number) // 2)
-        check_links(client.network, HEADER_CALL, [before, middle, found])
-        if middle.time < instant:
-            before = middle
-        else:
-            found = middle
-    return found.number
+    """Return the number of the first block at or after an instant; see `find_first_at_or_after`."""
+    return find_first_at_or_after(
+        client.network, HEADER_CALL, instant, head, low, lambda number: _read_header(client, number)
+    )
 
 
 def read_wallet_transactions(

@@ -98,7 +98,7 @@ class UtxoNode(RpcNode):
         raise NotProvable(self.network.name, BLOCK_CALL, *segment.covered, detail, reason="kind")
 
     def keeps_state(self, block_number: int, head: Header) -> bool:
-        # Before the first block, nobody has anything: the genesis block's coinbase cannot be spent.
+        # All balances before the first block are 0: the genesis block's coinbase cannot be spent.
         return block_number in (FIRST_BLOCK - 1, head.number)
 
     def balances(self, pairs: Sequence[tuple[str, str]], block_number: int, block_hash: str) -> pl.DataFrame:

@@ -13,7 +13,7 @@ import polars as pl
 
 from pipelines.extract.errors import CallRefused, ChainReorganised, MalformedAnswer
 from pipelines.extract.family import Header
-from pipelines.extract.headers import check_clock, check_links, header_frame
+from pipelines.extract.headers import check_clock, check_links, find_first_at_or_after, header_frame
 from pipelines.extract.jsonrpc.client import SMALL_ANSWER, Call, RpcClient
 from pipelines.extract.prefetch import map_in_order
 from pipelines.extract.utxo.serialization import RawHeader, read_header
@@ -65,34 +65,10 @@ def read_headers(client: RpcClient, numbers: Sequence[int]) -> pl.DataFrame:
 
 
 def find_first_block_at_or_after(client: RpcClient, instant: datetime, head: Header) -> int | None:
-    """Return the number of the first block whose time is at or after the instant; None if the head is before it.
-
-    Search back from the head in doubling steps, then bisect: a recent instant takes few calls.
-
-    Args:
-        instant: aware.
-    """
-    if head.time < instant:
-        return None
-    found, before, step = head.number, -1, 1
-    while found > 0:
-        number = max(0, found - step)
-        if _time_of(client, number) < instant:
-            before = number
-            break
-        found, step = number, step * 2
-    while found - before > 1:
-        middle = (before + found) // 2
-        if _time_of(client, middle) < instant:
-            before = middle
-        else:
-            found = middle
-    return found
-
-
-def _time_of(client: RpcClient, number: int) -> datetime:
-    (header,) = read_dated(client, [number])
-    return header.time
+    """Return the number of the first block at or after an instant; see `find_first_at_or_after`."""
+    return find_first_at_or_after(
+        client.network, HEADER_CALL, instant, head, 0, lambda number: read_dated(client, [number])[0]
+    )
 
 
 def read_dated(client: RpcClient, numbers: Sequence[int]) -> list[Header]:

@@ -1,5 +1,5 @@
 -- The block after which all unspent outputs of an address are known. It is 0 if its coverage begins with the chain, else
--- the block of the latest scan in the coverage: a wallet of keys may have had fewer addresses in earlier ones. Addresses
+-- the block of the latest scan in the coverage. Earlier scans of a wallet of keys may have had fewer addresses. Addresses
 -- without coverage up to the given block have no row.
 with covered as (
     select wanted.address, ranges.from_block

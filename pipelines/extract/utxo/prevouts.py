@@ -5,14 +5,14 @@ the transaction's id. Outputs that come with a block are not proven: no hash of 
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
 import msgspec
 
 from control.networks.utxo import UtxoDefinition
-from pipelines.extract.errors import MalformedAnswer, StateUnavailable
+from pipelines.extract.errors import CallRefused, MalformedAnswer, StateUnavailable
 from pipelines.extract.jsonrpc.client import LARGE_ANSWER, Call, RpcClient
 from pipelines.extract.utxo.blocks import BLOCK_CALL, Numbered
 from pipelines.extract.utxo.headers import Hash, read_hashes
@@ -133,19 +133,17 @@ def _of_index(client: RpcClient, references: Collection[bytes], *, has_extension
         by_transaction[one[:32]].append(one)
     found: dict[bytes, Prevout] = {}
     ids = sorted(by_transaction)
-    for at in range(0, len(ids), _TRANSACTIONS_PER_REQUEST):
-        piece = ids[at : at + _TRANSACTIONS_PER_REQUEST]
-        calls: list[Call] = [(TRANSACTION_CALL, [shown(id_), _HEX]) for id_ in piece]
-        for id_, answer in zip(piece, client.batch(calls, str, allow_errors=True), strict=True):
-            if not isinstance(answer, str):
-                detail = f"the node's index lacks transaction {shown(id_)}"
-                raise StateUnavailable(client.network, TRANSACTION_CALL, detail=detail) from answer
-            outputs = _checked(client, id_, answer, has_extension=has_extension).outputs
-            for one in by_transaction[id_]:
-                if index_of(one) >= len(outputs):
-                    detail = f"transaction {shown(id_)} has no output {index_of(one)}"
-                    raise MalformedAnswer(client.network, TRANSACTION_CALL, detail=detail)
-                found[one] = Prevout(*outputs[index_of(one)])
+    answers = _answers(client, [[shown(id_), _HEX] for id_ in ids])
+    for id_, answer in zip(ids, answers, strict=True):
+        if not isinstance(answer, str):
+            detail = f"the node's index lacks transaction {shown(id_)}"
+            raise StateUnavailable(client.network, TRANSACTION_CALL, detail=detail) from answer
+        outputs = _checked(client, id_, answer, has_extension=has_extension).outputs
+        for one in by_transaction[id_]:
+            if index_of(one) >= len(outputs):
+                detail = f"transaction {shown(id_)} has no output {index_of(one)}"
+                raise MalformedAnswer(client.network, TRANSACTION_CALL, detail=detail)
+            found[one] = Prevout(*outputs[index_of(one)])
     return found
 
 
@@ -167,20 +165,25 @@ def check_unspent(client: RpcClient, own: UtxoDefinition, unspent: Sequence[Unsp
     for one in unspent:
         by_transaction[one.transaction].append(one)
     ids = sorted(by_transaction)
-    for at in range(0, len(ids), _TRANSACTIONS_PER_REQUEST):
-        piece = ids[at : at + _TRANSACTIONS_PER_REQUEST]
-        calls: list[Call] = [(TRANSACTION_CALL, [id_, _HEX, hashes[by_transaction[id_][0].created]]) for id_ in piece]
-        for id_, answer in zip(piece, client.batch(calls, str, allow_errors=True), strict=True):
-            if isinstance(answer, StateUnavailable):
-                continue
-            if not isinstance(answer, str):
-                detail = f"block {by_transaction[id_][0].created} lacks the transaction {id_} of a scanned output"
-                raise MalformedAnswer(client.network, TRANSACTION_CALL, detail=detail) from answer
-            outputs = _checked(client, bytes.fromhex(id_)[::-1], answer, has_extension=has_extension).outputs
-            for one in by_transaction[id_]:
-                if one.position >= len(outputs) or outputs[one.position] != (one.amount, own.script(one.address)):
-                    detail = f"output {one.position} of transaction {id_} is another one than the scan says"
-                    raise MalformedAnswer(client.network, TRANSACTION_CALL, detail=detail)
+    answers = _answers(client, [[id_, _HEX, hashes[by_transaction[id_][0].created]] for id_ in ids])
+    for id_, answer in zip(ids, answers, strict=True):
+        if isinstance(answer, StateUnavailable):
+            continue
+        if not isinstance(answer, str):
+            detail = f"block {by_transaction[id_][0].created} lacks the transaction {id_} of a scanned output"
+            raise MalformedAnswer(client.network, TRANSACTION_CALL, detail=detail) from answer
+        outputs = _checked(client, bytes.fromhex(id_)[::-1], answer, has_extension=has_extension).outputs
+        for one in by_transaction[id_]:
+            if one.position >= len(outputs) or outputs[one.position] != (one.amount, own.script(one.address)):
+                detail = f"output {one.position} of transaction {id_} is another one than the scan says"
+                raise MalformedAnswer(client.network, TRANSACTION_CALL, detail=detail)
+
+
+def _answers(client: RpcClient, params: Sequence[Sequence[object]]) -> Iterator[str | CallRefused | StateUnavailable]:
+    """Yield the answer to each request of a transaction, a bounded number at a time."""
+    for at in range(0, len(params), _TRANSACTIONS_PER_REQUEST):
+        calls: list[Call] = [(TRANSACTION_CALL, one) for one in params[at : at + _TRANSACTIONS_PER_REQUEST]]
+        yield from client.batch(calls, str, allow_errors=True)
 
 
 def _checked(client: RpcClient, id_: bytes, answer: str, *, has_extension: bool) -> RawTransaction:

@@ -18,8 +18,6 @@ _MOST_BEHIND = 100
 class _Info(msgspec.Struct):
     blocks: _Height
     headers: _Height
-    pruned: bool
-    pruneheight: _Height | None = None
 
 
 class _Index(msgspec.Struct):
@@ -32,11 +30,9 @@ class NodeFacts:
 
     Attributes:
         source: where it gives the outputs that inputs spend; None: nowhere.
-        pruned_to: the newest block that it has deleted; None where it keeps all.
     """
 
     source: Source | None
-    pruned_to: int | None
 
 
 def probe(client: RpcClient, genesis_hash: str) -> NodeFacts:
@@ -54,13 +50,12 @@ def probe(client: RpcClient, genesis_hash: str) -> NodeFacts:
             "are read when it is done, and everything stored remains readable"
         )
         raise StateUnavailable(client.network, INFO_CALL, detail=detail)
-    pruned_to = (info.pruneheight or 0) - 1 if info.pruned else None
     if "prevout" in client.call("help", ["getblock"], str, max_response_bytes=SMALL_ANSWER):
-        return NodeFacts(Source.BLOCK, pruned_to)
+        return NodeFacts(Source.BLOCK)
     try:
         indices = client.call("getindexinfo", ["txindex"], dict[str, _Index], max_response_bytes=SMALL_ANSWER)
     except CallRefused:
         # Nodes without this method have no way to say so, and their index is not used.
         indices = {}
     has_index = "txindex" in indices and indices["txindex"].synced
-    return NodeFacts(Source.INDEX if has_index else None, pruned_to)
+    return NodeFacts(Source.INDEX if has_index else None)

@@ -7,8 +7,6 @@ end of its range, it needs a larger range, and all its blocks must be collected 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-import polars as pl
-
 from control.networks.addresses import KEYS
 from control.networks.descriptors import SCAN_RANGE, next_range, parse_keys
 from control.networks.utxo import UtxoDefinition
@@ -61,7 +59,7 @@ def key_ranges(stored: StoredRows | None) -> list[KeyRange]:
     """Return the network's wallets of keys."""
     if stored is None:
         return []
-    rows = stored.find("wallet_keys", pl.DataFrame({"address": []}, schema={"address": pl.String}))
+    rows = stored.find("wallet_keys")
     found = rows.select("address", "descriptor", "scanned_to", "highest_used")
     return [
         KeyRange(wallet, descriptor, collected_to, max(_needed_to(highest_used), collected_to or 0))
