@@ -13,6 +13,7 @@ from typing import Annotated
 import msgspec
 
 from control.networks.addresses import InvalidAddress, WalletAddress
+from control.networks.data_sets import DataSet, check_data_set
 from control.networks.families import (
     FAMILIES,
     AnyTable,
@@ -23,7 +24,7 @@ from control.networks.families import (
     parse_keys,
     parse_wallet,
 )
-from control.networks.tables import FamilyDefinition, FeedTable, NetworkTable, TokenTable
+from control.networks.tables import DataSetTable, FamilyDefinition, FeedTable, NetworkTable, TokenTable
 from control.networks.tables import NativeMode as NativeMode
 from control.networks.tables import Verification as Verification
 from control.toml_files import Table, is_http_url, is_public_url, one_of, read_toml
@@ -82,6 +83,7 @@ class Network:
     max_requests_per_day: int | None = None
     explorer: str | None = None
     verification: Verification | None = None
+    data_sets: tuple[DataSet, ...] = ()
 
     @property
     def chain_id(self) -> int | None:
@@ -133,8 +135,8 @@ class _File(Table, frozen=True):
 def load_networks(path: Path, environ: Mapping[str, str] | None = None) -> dict[str, Network]:
     """Read and check a file of network definitions.
 
-    `${VAR}` in an rpc entry is replaced from the environment; an entry whose variable is unset or empty is dropped,
-    and a network left without one is disabled, with a reason that names the variables.
+    `${VAR}` in an rpc entry or in the files of a data set is replaced from the environment; an entry whose variable is
+    unset or empty is dropped. A network left without an rpc entry is disabled, with a reason that names the variables.
 
     Returns:
         Networks by name, in the order of the file.
@@ -181,6 +183,7 @@ def _network(entry: NetworkTable, variables: Mapping[str, str]) -> Network:
         max_requests_per_day=entry.max_requests_per_day,
         explorer=_explorer(entry.explorer),
         verification=None if entry.verification is None else Verification(entry.verification),
+        data_sets=_data_sets(entry.data_set, family, variables),
     )
 
 
@@ -199,6 +202,23 @@ def _rpc_urls(entries: list[str], variables: Mapping[str, str]) -> tuple[tuple[s
             raise ValueError(f"field 'rpc': {entry!r} does not give an http:// or https:// address; correct it")
         urls.append(url)
     return tuple(urls), unset
+
+
+def _data_sets(entries: list[DataSetTable], family: str, variables: Mapping[str, str]) -> tuple[DataSet, ...]:
+    data_sets: list[DataSet] = []
+    for entry in entries:
+        place = f"data_set {entry.name!r}"
+        if any(entry.name == other.name for other in data_sets):
+            raise ValueError(f"{place}: field 'name': is used twice; rename one")
+        if all(variables.get(name) for name in _VARIABLE.findall(entry.files)):
+            files = _VARIABLE.sub(lambda found: variables[found.group(1)], entry.files)
+            data_set = DataSet(entry.name, entry.form, files, entry.columns)
+            try:
+                check_data_set(data_set, codec_for(family).data_set_forms)
+            except ValueError as error:
+                raise ValueError(f"{place}: {error}") from None
+            data_sets.append(data_set)
+    return tuple(data_sets)
 
 
 def _explorer(url: str | None) -> str | None:

@@ -4,14 +4,17 @@ Source: https://eips.ethereum.org/EIPS/eip-55
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Annotated
 
 from eth_utils.address import to_checksum_address
 
 from control.errors import shortened
 from control.networks.addresses import InvalidAddress
+from control.networks.data_sets import FormShape
 from control.networks.private_keys import refuse_private_keys
 from control.networks.tables import NetworkTable
 from control.toml_files import within
@@ -19,6 +22,19 @@ from control.toml_files import within
 MULTICALL3_ADDRESS = "0xca11bde05977b3631167028862be2a173976ca11"
 """Multicall3 at the address it has on almost every EVM network. Source: https://www.multicall3.com/"""
 
+# Columns that a data set of the form `columns` names.
+_TRANSFER_COLUMNS = (
+    "block_number",
+    "block_hash",
+    "block_time",
+    "transaction_index",
+    "transaction_hash",
+    "log_index",
+    "token_address",
+    "from_address",
+    "to_address",
+    "amount",
+)
 _LARGEST_CHAIN_ID = 2**53 - 1  # an id beyond it would lose digits in JSON clients
 
 _ADDRESS = re.compile(r"0[xX][0-9a-fA-F]{40}")
@@ -40,6 +56,16 @@ class EvmAddressCodec:
     nobody: str | None = "0x" + 40 * "0"
     burns = frozenset({"0x" + 40 * "0", "0x" + 36 * "0" + "dead"})
     has_tokens = True
+    data_set_forms: Mapping[str, FormShape] = MappingProxyType(
+        {
+            "aws": FormShape(("logs",)),
+            "cryo-logs": FormShape(("logs", "blocks")),
+            "cryo-transfers": FormShape(("erc20_transfers", "blocks")),
+            "ethereum-etl": FormShape(("logs", "blocks")),
+            "columns": FormShape(("transfers",), _TRANSFER_COLUMNS),
+            "ledgermart": FormShape(("token_transfers", "transactions", "internal_transfers", "coverage")),
+        }
+    )
 
     def parse(self, text: str) -> str:
         """Return the lower-case 0x form; one case throughout is accepted, mixed case only with the right checksum.

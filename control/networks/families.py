@@ -4,10 +4,12 @@ A new family adds one module beside `evm`, one line to `_CODECS` and its table t
 does not go here.
 """
 
+from collections.abc import Mapping
 from typing import Protocol, TypeAlias
 
 from control.networks import descriptors, evm, utxo
 from control.networks.addresses import KEYS, WalletAddress
+from control.networks.data_sets import FormShape
 from control.networks.descriptors import LONGEST as LONGEST
 from control.networks.descriptors import SCAN_RANGE as SCAN_RANGE
 from control.networks.descriptors import WalletKeys as WalletKeys
@@ -32,6 +34,9 @@ class AddressCodec(Protocol):
 
     has_tokens: bool
     """False: the family's networks have no asset but the native one."""
+
+    data_set_forms: Mapping[str, FormShape]
+    """Forms of files from which the past of these networks can be read, by name; empty where there is none."""
 
     def parse(self, text: str) -> str:
         """Return the stored canonical form of an address.

@@ -64,6 +64,15 @@ class NativeTable(Table, frozen=True):
     collect: Annotated[str, one_of(tuple(NativeMode))] = NativeMode.FULL
 
 
+class DataSetTable(Table, frozen=True):
+    """Files that hold a part of the network's past."""
+
+    name: Name
+    form: str
+    files: str
+    columns: dict[str, str] = {}
+
+
 class NetworkTable(Table, frozen=True, tag_field="family"):
     """Fields of every network's definition; a family adds its own fields, and its name as the tag."""
 
@@ -76,6 +85,7 @@ class NetworkTable(Table, frozen=True, tag_field="family"):
     is_testnet: bool = False
     token: list[TokenTable] = []
     feed: list[FeedTable] = []
+    data_set: list[DataSetTable] = []
     block_milliseconds: Annotated[int, within(1, 86_400_000)] | None = None
     max_requests_per_day: Annotated[int, within(1, 1_000_000_000_000)] | None = None
     explorer: str | None = None

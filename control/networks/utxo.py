@@ -7,8 +7,10 @@ Sources: https://en.bitcoin.it/wiki/Base58Check_encoding, https://en.bitcoin.it/
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Annotated
 
 from embit import base58
@@ -16,6 +18,7 @@ from embit import base58
 from control.errors import shortened
 from control.networks import bech32
 from control.networks.addresses import InvalidAddress
+from control.networks.data_sets import FormShape
 from control.networks.private_keys import refuse_private_keys
 from control.networks.tables import FamilyDefinition, NetworkTable
 from control.toml_files import within
@@ -51,6 +54,7 @@ class UtxoAddressCodec:
     nobody: str | None = None
     burns: frozenset[str] = frozenset()
     has_tokens = False
+    data_set_forms: Mapping[str, FormShape] = MappingProxyType({})
 
     def parse(self, text: str) -> str:
         """Return the canonical form of an address, whichever network it belongs to.

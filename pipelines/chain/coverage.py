@@ -155,6 +155,7 @@ def record_coverage(
     covered: BlockRange,
     provider: str,
     batch_id: int,
+    data_set: str | None = None,
 ) -> None:
     """Record that the range was collected for every subject, with its row count.
 
@@ -178,7 +179,7 @@ def record_coverage(
         connection.execute(
             """
             insert into raw.coverage
-            select ?, collected.subject_kind, collected.address, ?, ?, collected.row_count, ?, ?, ?
+            select ?, collected.subject_kind, collected.address, ?, ?, collected.row_count, ?, ?, ?, ?
             from collected
             where not exists (
                 select 1 from raw.coverage
@@ -187,5 +188,5 @@ def record_coverage(
                     and coverage.subject_kind = collected.subject_kind and coverage.address = collected.address
             )
             """,
-            [network, covered.first, covered.last, provider, now, batch_id, network, batch_id, covered.last],
+            [network, covered.first, covered.last, provider, now, batch_id, data_set, network, batch_id, covered.last],
         )

@@ -338,6 +338,7 @@ def store_segment(
     provider: str,
     batch_id: int,
     spending: UsageRecord | None = None,
+    data_set: str | None = None,
 ) -> None:
     """Add rows of the segment's addresses in its range, with coverage and usage, in one transaction.
 
@@ -348,6 +349,7 @@ def store_segment(
         segment: requested addresses and blocks; each address becomes covered, also without rows.
         rows: of each table that the segment's kind fills in the network's family; their headers are stored already.
         spending: usage of the reading.
+        data_set: name of the data set whose files gave the rows; None: a node gave them.
 
     Raises:
         HashMismatchError: a row's block hash is not that of the stored header; nothing is written.
@@ -370,7 +372,7 @@ def store_segment(
                     counts[address] += count
         _mark_parties(connection, network, segment, batch_id)
         subjects = {Watched(segment.kind, address): count for address, count in counts.items()}
-        record_coverage(connection, network, subjects, segment.covered, provider, batch_id)
+        record_coverage(connection, network, subjects, segment.covered, provider, batch_id, data_set)
         if spending is not None:
             record_usage(connection, network, spending)
 

@@ -27,6 +27,7 @@ import polars as pl
 from control.networks.definitions import Network
 from control.pricing.definitions import PriceSource
 from pipelines.extract.budget import Budget
+from pipelines.extract.data_sets import FileForm
 from pipelines.extract.errors import ExtractError
 from pipelines.extract.metering import Meter
 from pipelines.extract.prices.protocol import PriceClient
@@ -272,6 +273,10 @@ class Family(Protocol):
     @property
     def tables(self) -> Sequence[RowTable]:
         """Raw tables of the family's rows; the first one has most of them."""
+
+    @property
+    def data_set_forms(self) -> Mapping[str, FileForm]:
+        """Forms of files that hold such rows, by name; empty where there is none."""
 
     def open(
         self,

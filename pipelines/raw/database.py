@@ -77,10 +77,13 @@ def create_tables(connection: duckdb.DuckDBPyConnection) -> None:
         if (table, column) in _RENAMED:
             connection.execute(f"alter table raw.{table} rename column {column} to {_RENAMED[table, column]}")
     known = set(connection.execute(columns).fetchall())
+    required = set(connection.execute(f"{columns} and not is_nullable").fetchall())
     for table in TABLES.values():
         for column in table.columns:
             if (table.name, column.name) not in known:
                 connection.execute(f"alter table raw.{table.name} add column {column.name} {column.type}")
+            elif column.is_nullable and (table.name, column.name) in required:
+                connection.execute(f"alter table raw.{table.name} alter column {column.name} drop not null")
     if ("token_metadata", "tenant_id") not in known:
         connection.execute(sql("name_older_readings"))
     if ("verified_ranges", "is_sampled") not in known:

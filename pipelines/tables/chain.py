@@ -180,7 +180,7 @@ SOURCE = Source(
             NETWORK,
             BLOCK_NUMBER,
             BLOCK_HASH,
-            Column("parent_hash", VARCHAR, "Hash of the block before."),
+            optional("parent_hash", VARCHAR, "Hash of the block before; null where a file of a data set has none."),
             Column("block_time", TIMESTAMP, "Time of the block, UTC."),
             BATCH_ID,
             optional(

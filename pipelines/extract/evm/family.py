@@ -8,6 +8,7 @@ import polars as pl
 from control.networks.definitions import Network
 from control.pricing.definitions import PriceSource
 from pipelines.extract.budget import Budget
+from pipelines.extract.data_sets import FileForm
 from pipelines.extract.errors import NotProvable
 from pipelines.extract.evm.balances import read_balances, read_supplies
 from pipelines.extract.evm.blocks import (
@@ -21,6 +22,7 @@ from pipelines.extract.evm.collecting import collect_native, collect_transfers
 from pipelines.extract.evm.definition import own_definition
 from pipelines.extract.evm.dialect import EVM
 from pipelines.extract.evm.feeds import FeedClient
+from pipelines.extract.evm.forms import FORMS
 from pipelines.extract.evm.holders import read_likely_holders, read_senders
 from pipelines.extract.evm.metadata import read_contracts
 from pipelines.extract.evm.narrowing import find_balance_changes, find_creation_block
@@ -146,6 +148,7 @@ class EvmFamily:
     """All EVM networks; see `pipelines.extract.family.Family`."""
 
     tables = TABLES
+    data_set_forms: Mapping[str, FileForm] = FORMS
 
     def open(
         self,

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import NoReturn
 
 import polars as pl
@@ -9,6 +10,7 @@ import polars as pl
 from control.networks.definitions import Network
 from control.pricing.definitions import PriceSource
 from pipelines.extract.budget import Budget
+from pipelines.extract.data_sets import FileForm
 from pipelines.extract.errors import NotProvable
 from pipelines.extract.family import (
     BALANCES,
@@ -148,6 +150,7 @@ class UtxoFamily:
     """All networks of outputs; see `pipelines.extract.family.Family`."""
 
     tables = TABLES
+    data_set_forms: Mapping[str, FileForm] = MappingProxyType({})
 
     def open(
         self,
