@@ -9,7 +9,6 @@ nothing is removed or added, and the network's status is Inconsistent.
 The network's `verification` sets the extent: everything, or a sample that no node can foresee.
 """
 
-import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -21,6 +20,7 @@ import polars as pl
 
 from control.networks import sampling
 from control.networks.definitions import Verification
+from pipelines.chain.comparison import differing_blocks, fingerprint, height, of_segment, sample, within
 from pipelines.chain.coverage import Watched, read_coverage, read_verified, record_verified
 from pipelines.chain.disputes import (
     Answer,
@@ -37,7 +37,7 @@ from pipelines.chain.rows import Replaced, read_rows, replace_rows
 from pipelines.chain.segments import Collector, record_others
 from pipelines.extract.errors import ExtractError, MalformedAnswer, NotProvable
 from pipelines.extract.family import PROVABLE, Node
-from pipelines.ranges import FIRST_BLOCK, BlockRange, difference, intersection, merged
+from pipelines.ranges import FIRST_BLOCK, BlockRange, difference, intersection
 from pipelines.raw.database import transaction
 from pipelines.raw.usage import read_budget
 from pipelines.rows import Segment, WorkClass
@@ -218,14 +218,14 @@ class _Verifier:
             if not blocks:
                 continue
             of_part = segment._replace(covered=BlockRange(blocks[0].first, blocks[-1].last))
-            read = {name: _within(frame, blocks) for name, frame in part.rows.items()}
+            read = {name: within(frame, blocks) for name, frame in part.rows.items()}
             stored = {
-                name: _within(
+                name: within(
                     read_rows(self.collector.connection, self.collector.network, ROW_TABLES[name], of_part), blocks
                 )
                 for name in read
             }
-            differing = _differing(of_part, stored, read)
+            differing = differing_blocks(of_part, stored, read)
             is_equal &= not differing
             if is_recorded:
                 self._record(of_part, blocks, stored, read, self._judge(of_part, differing, stored, read))
@@ -288,12 +288,12 @@ class _Verifier:
         collector, block = self.collector, segment.covered.first
         for address in addresses:
             of_address = segment._replace(addresses=(address,))
-            given = {name: _of(frame, name, of_address) for name, frame in read.items()}
+            given = {name: of_segment(frame, name, of_address) for name, frame in read.items()}
             if any((frame["block_hash"] != block_hash).any() for frame in given.values()):
                 detail = f"rows of block {block} name another hash than its stored header"
                 raise MalformedAnswer(collector.network, self.second.header_call, block, block, detail)
-            known = {name: _of(frame, name, of_address) for name, frame in stored.items()}
-            answer = Answer(Watched(segment.kind, address), block, _fingerprint(given), _height(known), _height(given))
+            known = {name: of_segment(frame, name, of_address) for name, frame in stored.items()}
+            answer = Answer(Watched(segment.kind, address), block, fingerprint(given), height(known), height(given))
             earlier = read_answers(collector.connection, collector.network, answer, collector.batch_id)
             if answer.fingerprint in earlier:
                 verdict.count("Majority", self._replace(of_address, given))
@@ -327,62 +327,8 @@ class _Verifier:
                     collector.network,
                     segment.covered,
                     self.second.provider,
-                    (_height(stored), _height(read)),
+                    (height(stored), height(read)),
                     (verdict.removed, verdict.added),
                     "Open" if verdict.open else " and ".join(sorted(verdict.judges)),
                     collector.batch_id,
                 )
-
-
-def sample(covered: BlockRange, seed: str) -> list[BlockRange]:
-    """Choose the blocks of a sampled range: its first, its last, and 2 percent of its stretches.
-
-    A stretch is chosen by its number and a secret of the installation, so that a node cannot foresee it.
-    """
-    chosen = [
-        BlockRange(
-            max(number * sampling.STRETCH, covered.first), min((number + 1) * sampling.STRETCH - 1, covered.last)
-        )
-        for number in range(covered.first // sampling.STRETCH, covered.last // sampling.STRETCH + 1)
-        if int.from_bytes(hashlib.sha256(f"{seed}:{number}".encode()).digest()[:8]) % sampling.STRETCHES_PER_CHOSEN == 0
-    ]
-    return merged([BlockRange(covered.first, covered.first), BlockRange(covered.last, covered.last), *chosen])
-
-
-def _within(frame: pl.DataFrame, blocks: Sequence[BlockRange]) -> pl.DataFrame:
-    """Return the rows of some blocks."""
-    return frame.filter(pl.any_horizontal(pl.lit(False), *(pl.col("block_number").is_between(*one) for one in blocks)))
-
-
-def _of(frame: pl.DataFrame, name: str, segment: Segment) -> pl.DataFrame:
-    """Return the rows of a segment's blocks and addresses, in their table's order."""
-    table = ROW_TABLES[name]
-    named = (pl.col(column).is_in(segment.addresses) for column in table.addressed(segment.kind))
-    return _within(frame, [segment.covered]).filter(pl.any_horizontal(pl.lit(False), *named)).sort(table.key)
-
-
-def _differing(
-    segment: Segment, stored: Mapping[str, pl.DataFrame], read: Mapping[str, pl.DataFrame]
-) -> dict[int, list[str]]:
-    """Find the blocks in which two readings differ, each with the addresses of the differing rows."""
-    found: dict[int, set[str]] = defaultdict(set)
-    for name, frame in read.items():
-        columns = frame.columns
-        other = stored[name].select(columns)
-        for one, another in ((frame, other), (other, frame)):
-            only = one.join(another, on=columns, how="anti", nulls_equal=True)
-            for column in ROW_TABLES[name].addressed(segment.kind):
-                for block, address in only.select("block_number", column).iter_rows():
-                    if address in segment.addresses:
-                        found[block].add(address)
-    return {block: sorted(addresses) for block, addresses in found.items()}
-
-
-def _fingerprint(rows: Mapping[str, pl.DataFrame]) -> str:
-    """Return a hash of rows that is equal for two readings of the same rows."""
-    texts = (f"{name}:{frame.select(sorted(frame.columns)).rows()}" for name, frame in sorted(rows.items()))
-    return hashlib.sha256("\n".join(texts).encode()).hexdigest()
-
-
-def _height(rows: Mapping[str, pl.DataFrame]) -> int:
-    return sum(frame.height for frame in rows.values())

@@ -13,7 +13,8 @@ from pipelines.chain.coverage import Watched, read_verified
 from pipelines.chain.headers import insert_blocks
 from pipelines.chain.rows import store_segment
 from pipelines.chain.segments import Collector, NetworkReport
-from pipelines.chain.verification import sample, verify
+from pipelines.chain.comparison import sample
+from pipelines.chain.verification import verify
 from pipelines.extract.errors import NotProvable
 from pipelines.extract.family import HEADERS, PROVABLE, Part
 from pipelines.extract.metering import Meter
