@@ -267,6 +267,11 @@ class Settings:
         return self.dbt_target_dir / "manifest.json"
 
     @property
+    def staging_path(self) -> Path:
+        """Folder for rows of data sets' files until they are checked and stored."""
+        return self.data_dir / "staging"
+
+    @property
     def lock_path(self) -> Path:
         """The lock file that every writer of the warehouse holds."""
         return self.data_dir / "warehouse.lock"

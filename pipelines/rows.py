@@ -43,13 +43,14 @@ class UsageRecord(NamedTuple):
     """Usage of a piece of work.
 
     Attributes:
-        work: the kind of segment; `balances` of a past block; `other` for requests of neither.
+        work: the kind of segment; `files` of data sets, whose rows are checked; `balances` of a past block; `other` for
+            requests of none of these.
         units: blocks of the segment; balances.
         milliseconds: duration of the reading.
     """
 
     purpose: WorkClass
-    work: Kind | Literal["balances", "other"]
+    work: Kind | Literal["files", "balances", "other"]
     spent: RpcUsage
     units: int = 0
     milliseconds: int = 0

@@ -47,7 +47,7 @@ class DataSet:
     @property
     def folder(self) -> str:
         """The part of `files` before its first placeholder or wildcard, up to a slash."""
-        fixed = re.split(r"[{*?\[]", self.files, maxsplit=1)[0]
+        fixed = re.split(r"[{*]", self.files, maxsplit=1)[0]
         return fixed[: fixed.rindex("/") + 1]
 
 
@@ -67,8 +67,8 @@ def check_data_set(data_set: DataSet, forms: Mapping[str, FormShape]) -> None:
         raise ValueError(f"field 'files': is {files!r}; write a path from the root of the disk, or an s3:// address")
     if not files.endswith(_ENDINGS):
         raise ValueError(f"field 'files': is {files!r}; the names of the files must end in {', '.join(_ENDINGS)}")
-    if ".." in files or "**" in files:
-        raise ValueError(f"field 'files': is {files!r}; write it without .. and **")
+    if any(mark in files for mark in ("..", "**", "?", "[")):
+        raise ValueError(f"field 'files': is {files!r}; write it without .. ** ? and [")
     found = _PLACEHOLDER.findall(files)
     if sorted(set(found) - {TABLE}) not in ([DATE], [FIRST, LAST]):
         raise ValueError(f"field 'files': is {files!r}; write {DATE}, or {FIRST} and {LAST}, where the names differ")

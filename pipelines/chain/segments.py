@@ -86,47 +86,57 @@ class Collector:
             text = family_sql(self.node.network.family, query)
             return self.connection.execute(text, {"network": self.network, **parameters}).pl()
 
-    def collect(self, segment: Segment) -> Generator[BlockRange]:
-        """Collect a segment from its first block on; yield each part after storing it with its coverage.
+    def collect(self, segment: Segment) -> Generator[Segment]:
+        """Collect a segment from the node, from its first block on; yield each part's blocks after storing it.
 
         Raises:
             ExtractError: the node gave no usable answer; the parts yielded before remain stored.
             HashMismatchError: the chain changed while it was read.
         """
-        began = time.monotonic()
-        for part in self.node.collect(segment, self.final_number):
-            self.store(segment, part, self.node.provider, began)
-            covered = part.covered
-            for table, rows in part.rows.items():
-                record_collection(self.connection, self.network, table, covered, rows.height, self.batch_id)
-                self.report.count(table, rows.height)
-            self.report.ranges.append(covered)
-            yield covered
-            began = time.monotonic()
+        return self.take(segment, self.node.collect(segment, self.final_number))
 
-    def store(self, segment: Segment, part: Part, provider: str, began: float) -> None:
-        """Store the rows of a part for the segment's addresses, with headers, coverage and usage.
+    def take(self, segment: Segment, parts: Iterable[Part], data_set: str | None = None) -> Generator[Segment]:
+        """Store parts of a segment with their coverage; yield the segment with the blocks of each one after storing it.
 
         Args:
             segment: requested addresses and blocks.
-            part: result of the request.
-            provider: provider that returned the part.
-            began: start time, on the monotonic clock.
+            parts: results of the request, read one by one.
+            data_set: name of the data set whose files they are from; None: the node gives them.
 
         Raises:
-            HashMismatchError: the chain changed while it was read.
+            ExtractError, HashMismatchError: as `collect`.
         """
+        began = time.monotonic()
+        for part in parts:
+            written = segment._replace(covered=part.covered)
+            self._store(written, part, data_set, began)
+            for table, rows in part.rows.items():
+                record_collection(self.connection, self.network, table, part.covered, rows.height, self.batch_id)
+                self.report.count(table, rows.height)
+            self.report.ranges.append(part.covered)
+            yield written
+            began = time.monotonic()
+
+    def _store(self, written: Segment, part: Part, data_set: str | None, began: float) -> None:
+        """Store the rows of a part, with headers, coverage and usage; `began` is on the monotonic clock."""
         for error in part.unread:
             self.note(error, f"movements are booked by balance: {error}")
+        if part.headers is not None:
+            store_headers(self.connection, self.node, part.headers, self.batch_id)
         numbers = {number for rows in part.rows.values() for number in rows["block_number"].unique()}
         self.store_headers([*numbers, part.covered.last])
-        written = segment._replace(covered=part.covered)
-        milliseconds = round((time.monotonic() - began) * 1_000)
         spending = UsageRecord(
-            self.purpose, segment.kind, self.node.meter.take(), part.covered.last - part.covered.first + 1, milliseconds
+            self.purpose,
+            written.kind if data_set is None else "files",
+            self.node.meter.take(),
+            part.covered.last - part.covered.first + 1,
+            round((time.monotonic() - began) * 1_000),
         )
+        provider = self.node.provider if data_set is None else f"data set {data_set}"
         try:
-            store_segment(self.connection, self.network, written, part.rows, provider, self.batch_id, spending)
+            store_segment(
+                self.connection, self.network, written, part.rows, provider, self.batch_id, spending, data_set
+            )
         except HashMismatchError:
             record_usage(self.connection, self.network, spending)
             raise

@@ -58,7 +58,9 @@ def history_asset(networks: list[str]) -> dg.AssetsDefinition:
                         connection, chosen, periods, batch_id, first.is_over, on_progress, make_budget
                     )
                 if has_history:
-                    reports += collect_history(connection, chosen, batch_id, slot.is_over, on_progress, make_budget)
+                    reports += collect_history(
+                        connection, chosen, batch_id, slot.is_over, on_progress, make_budget, settings.staging_path
+                    )
                 finish_batch(connection, batch_id)
                 _report(connection, store)
                 findings = [

@@ -94,11 +94,13 @@ class Part:
         rows: by raw table; contains each table of the segment's kind, with its columns even if it has no rows.
         unread: errors because of which movements inside transactions are missing; balance readings then show their
             sums.
+        headers: HEADERS of the rows' blocks where these do not come from the node, with parents where they are known.
     """
 
     covered: BlockRange
     rows: Mapping[str, pl.DataFrame]
     unread: Sequence[ExtractError] = field(default=())
+    headers: pl.DataFrame | None = None
 
 
 class StoredRows(Protocol):

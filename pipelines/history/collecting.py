@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 import duckdb
@@ -21,6 +22,7 @@ from pipelines.chain.missing import missing_segments
 from pipelines.chain.rows import HashMismatchError
 from pipelines.chain.segments import Collector, NetworkReport, log_words, record_others
 from pipelines.chain.states import SERVED, mark_over_budget, record_failure
+from pipelines.data_sets.collecting import read_data_sets
 from pipelines.extract.budget import Budget
 from pipelines.extract.errors import (
     BudgetSpent,
@@ -70,17 +72,40 @@ class _Resolved(NamedTuple):
 
 
 @dataclass
+class _Reading:
+    """Missing segments that are read together, step by step.
+
+    Attributes:
+        segments: what the reading may cover.
+        steps: yields what each step stored; None if it stored nothing yet.
+        seconds: time since the last step that stored something.
+    """
+
+    segments: Sequence[Segment]
+    steps: Generator[Segment | None]
+    is_of_files: bool = False
+    seconds: float = 0.0
+
+
+@dataclass
 class _Work:
-    """One network's share of a slice: its missing segments, each with its generator, which continues at each turn."""
+    """One network's share of a slice: its readings, of which each continues at each turn."""
 
     collector: Collector
-    missing: deque[tuple[Segment, Generator[BlockRange]]]
+    head: Header
+    missing: deque[_Reading]
     budget: Budget | None
+
+    def add_missing(self) -> None:
+        """Add a reading from the node for each segment that is still missing."""
+        collector = self.collector
+        for segment in missing_segments(collector.connection, collector.network, self.head.number, is_live=False):
+            self.missing.append(_Reading([segment], collector.collect(segment)))
 
     def stop(self) -> None:
         """Leave the missing segments to a later slice."""
-        for _, collecting in self.missing:
-            collecting.close()
+        for reading in self.missing:
+            reading.steps.close()
         self.missing.clear()
         record_others(self.collector.connection, self.collector.node, WorkClass.HISTORY)
 
@@ -92,6 +117,7 @@ def collect_history(
     is_over: Callable[[], bool],
     on_progress: Callable[[], None],
     make_budget: Callable[[], Budget] | None = None,
+    staging: Path | None = None,
 ) -> list[NetworkReport]:
     """Resolve new requests, and collect for all unfinished ones until the time is over or nothing is missing.
 
@@ -105,6 +131,7 @@ def collect_history(
         is_over: called before each part; the slice ends when it returns True.
         on_progress: called after each part.
         make_budget: creates the budget of one network for one part; None: without bound.
+        staging: folder for rows of files until they are stored; None: data sets are not read.
     """
     with ExitStack() as stack:
         works = []
@@ -117,7 +144,7 @@ def collect_history(
             if requests and not _waits(connection, network.name):
                 budget = None if make_budget is None else make_budget()
                 node = stack.enter_context(closing(open_node(network, budget=budget)))
-                if work := _begin(connection, node, requests, batch_id, budget):
+                if work := _begin(connection, node, requests, batch_id, budget, staging):
                     works.append(work)
         on_progress()
         while not is_over() and any(work.missing for work in works):
@@ -142,7 +169,12 @@ def _waits(connection: duckdb.DuckDBPyConnection, network: str) -> bool:
 
 
 def _begin(
-    connection: duckdb.DuckDBPyConnection, node: Node, requests: Sequence[Request], batch_id: int, budget: Budget | None
+    connection: duckdb.DuckDBPyConnection,
+    node: Node,
+    requests: Sequence[Request],
+    batch_id: int,
+    budget: Budget | None,
+    staging: Path | None,
 ) -> _Work | None:
     """Resolve requests and list missing blocks; None, with the reason noted, where the network's last cycle failed."""
     network = node.network.name
@@ -178,32 +210,43 @@ def _begin(
     finally:
         record_others(connection, node, WorkClass.HISTORY)
     collector = Collector(connection, node, capabilities, final_number, batch_id, report, WorkClass.HISTORY)
+    work = _Work(collector, head, deque(), budget)
     missing = missing_segments(connection, network, head_number, is_live=False)
-    return _Work(collector, deque((segment, collector.collect(segment)) for segment in missing), budget)
+    if staging is not None and node.network.data_sets and missing:
+        # Files first: what they do not hold is read from the node afterwards.
+        steps = read_data_sets(collector, head, staging / f"{network}.duckdb")
+        work.missing.append(_Reading(missing, steps, is_of_files=True))
+    else:
+        work.add_missing()
+    return work
 
 
 def _advance(connection: duckdb.DuckDBPyConnection, work: _Work) -> None:
-    """Collect the next part of the network's next segment, which then is the last in turn."""
+    """Take the next step of the network's next reading, which then is the last in turn."""
     if _waits(connection, work.collector.network):
         work.stop()
         return
-    segment, collecting = work.missing.popleft()
+    reading = work.missing.popleft()
     # Each part has the whole budget: networks take turns, and another network must not use up this one's.
     if work.budget is not None:
         work.budget.restart()
     started = time.monotonic()
     name, batch_id = work.collector.network, work.collector.batch_id
     try:
-        covered = next(collecting, None)
+        stored = next(reading.steps)
+    except StopIteration:
+        if reading.is_of_files:
+            work.add_missing()
+        return
     except (ChainReorganised, HashMismatchError) as error:
         # The next cycle repairs the tail first.
-        note_errors(connection, _told(connection, name, segment, error, error.block_number, None))
+        note_errors(connection, _told(connection, name, reading, error, error.block_number, None))
         record_others(connection, work.collector.node, WorkClass.HISTORY)
         return
     except ExtractError as error:
         record_others(connection, work.collector.node, WorkClass.HISTORY)
         _note(connection, work.collector.report, error, batch_id)
-        told = _told(connection, name, segment, error, error.from_block, error.to_block)
+        told = _told(connection, name, reading, error, error.from_block, error.to_block)
         if isinstance(error, _REFUSALS):
             fail_requests(connection, told, batch_id)
         else:
@@ -213,30 +256,35 @@ def _advance(connection: duckdb.DuckDBPyConnection, work: _Work) -> None:
             mark_over_budget(connection, name, error.told_of(None, None))
             work.stop()
         return
-    if covered is not None:
-        seconds = time.monotonic() - started
-        note_work(connection, name, segment.kind, segment.addresses, covered, seconds)
-        mark_collected(connection, name, segment.kind, segment.addresses, covered, batch_id)
-        work.missing.append((segment, collecting))
+    reading.seconds += time.monotonic() - started
+    work.missing.append(reading)
+    if stored is not None:
+        note_work(connection, name, stored.kind, stored.addresses, stored.covered, reading.seconds)
+        mark_collected(connection, name, stored.kind, stored.addresses, stored.covered, batch_id)
+        reading.seconds = 0.0
 
 
 def _told(
     connection: duckdb.DuckDBPyConnection,
     network: str,
-    segment: Segment,
+    reading: _Reading,
     error: ExtractError | HashMismatchError,
     first: int | None,
     last: int | None,
 ) -> dict[int, str]:
-    """Return the error texts for the requests that contain the failed blocks of a segment, by operation.
+    """Return the error texts for the requests that contain the failed blocks of a reading, by operation.
 
     Each text names only the request's own blocks.
     """
-    blocks = segment.covered if first is None else BlockRange(first, first if last is None else last)
-    concerned = concerned_requests(connection, network, segment.kind, segment.addresses, blocks)
-    if first is None or isinstance(error, HashMismatchError):
-        return dict.fromkeys(concerned, str(error))
-    return {operation_key: error.told_of(*own) for operation_key, own in concerned.items()}
+    told: dict[int, str] = {}
+    for segment in reading.segments:
+        blocks = segment.covered if first is None else BlockRange(first, first if last is None else last)
+        concerned = concerned_requests(connection, network, segment.kind, segment.addresses, blocks)
+        if first is None or isinstance(error, HashMismatchError):
+            told |= dict.fromkeys(concerned, str(error))
+        else:
+            told |= {operation_key: error.told_of(*own) for operation_key, own in concerned.items()}
+    return told
 
 
 def _note(connection: duckdb.DuckDBPyConnection, report: NetworkReport, error: ExtractError, batch_id: int) -> None:

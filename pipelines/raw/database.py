@@ -33,6 +33,11 @@ def family_sql(family: str, name: str) -> str:
     return (_ROOMS / "extract" / family / f"{name}.sql").read_text()
 
 
+def form_sql(family: str, name: str) -> str:
+    """Return the text of a query of a form of files of a family."""
+    return (_ROOMS / "extract" / family / "forms" / f"{name}.sql").read_text()
+
+
 def movement_views() -> str:
     """Return the views of movements over the raw tables of every family."""
     families = "\nunion all\n".join(path.read_text() for path in _FAMILY_MOVEMENTS)

@@ -9,11 +9,11 @@ import polars as pl
 import pytest
 
 from control.networks.definitions import Verification
+from pipelines.chain.comparison import sample
 from pipelines.chain.coverage import Watched, read_verified
 from pipelines.chain.headers import insert_blocks
 from pipelines.chain.rows import store_segment
 from pipelines.chain.segments import Collector, NetworkReport
-from pipelines.chain.comparison import sample
 from pipelines.chain.verification import verify
 from pipelines.extract.errors import NotProvable
 from pipelines.extract.family import HEADERS, PROVABLE, Part

@@ -1,0 +1,227 @@
+"""Missing past of tokens and wallets from the files of data sets, one unit of files after the other.
+
+A unit is staged, checked against the node, and stored part by part, each part with its coverage in one transaction. A
+refused unit leaves nothing behind, and its blocks are read from the node.
+"""
+
+from collections import defaultdict
+from collections.abc import Generator, Iterator
+from datetime import UTC, date
+from pathlib import Path
+
+from control.networks.data_sets import DataSet
+from pipelines.chain.coverage import Watched, record_verified
+from pipelines.chain.missing import missing_segments, segments_of
+from pipelines.chain.segments import Collector
+from pipelines.chain.states import record_failure
+from pipelines.data_sets.checking import check
+from pipelines.data_sets.errors import FileRefused
+from pipelines.data_sets.listing import Unit, list_units
+from pipelines.data_sets.reader import Reader, open_reader
+from pipelines.data_sets.records import (
+    forget_data_sets,
+    record_listing,
+    record_read,
+    record_refused,
+    refused_files,
+)
+from pipelines.data_sets.staging import (
+    Staged,
+    Wanted,
+    drop_staged,
+    is_checked,
+    note_checked,
+    read_claims,
+    stage,
+)
+from pipelines.extract.data_sets import FileForm
+from pipelines.extract.families import family_of
+from pipelines.extract.family import Header, Part
+from pipelines.ranges import BlockRange, intersection
+from pipelines.raw.database import transaction
+from pipelines.rows import Kind, Segment
+
+_CALL = "files"
+
+
+def read_data_sets(collector: Collector, head: Header, path: Path) -> Generator[Segment | None]:
+    """Read the missing past of a network from its data sets, in steps.
+
+    Args:
+        collector: collects on the network.
+        head: newest block of the node.
+        path: file of the database of staged rows.
+
+    Yields:
+        After each step: the blocks that were stored, or None where a step stored nothing yet.
+
+    Raises:
+        FilesUnreadable: a store of files does not answer; nothing is known about the blocks.
+        ExtractError: the node gave no usable answer to a check.
+        HashMismatchError: the chain changed while it was read.
+    """
+    data_sets = collector.node.network.data_sets
+    with open_reader(path, collector.network, data_sets) as reader:
+        for data_set in data_sets:
+            yield from _DataSetReading(collector, head, reader, data_set).steps()
+
+
+def list_data_sets(collector: Collector, path: Path) -> None:
+    """Record the files of a network's data sets, for estimates.
+
+    Raises:
+        FilesUnreadable: a store of files does not answer.
+    """
+    data_sets = collector.node.network.data_sets
+    forget_data_sets(collector.connection, collector.network, [data_set.name for data_set in data_sets])
+    with open_reader(path, collector.network, data_sets) as reader:
+        for data_set in data_sets:
+            _listed(collector, reader, data_set)
+
+
+def _form_of(collector: Collector, data_set: DataSet) -> FileForm:
+    return family_of(collector.node.network).data_set_forms[data_set.form]
+
+
+def _listed(collector: Collector, reader: Reader, data_set: DataSet) -> list[Unit]:
+    """List the units of a data set that may be used, and record all of them."""
+    main = next(iter(_form_of(collector, data_set).rows.values())).name
+    try:
+        units = list_units(reader, data_set, main)
+    except FileRefused as error:
+        record_failure(
+            collector.connection,
+            collector.network,
+            _CALL,
+            (None, None),
+            f"{data_set.name}: {error}",
+            collector.batch_id,
+        )
+        return []
+    record_listing(collector.connection, collector.network, data_set.name, units)
+    refused = refused_files(collector.connection, collector.network, data_set.name)
+    return [unit for unit in units if refused.isdisjoint(file.path for file in unit.files)]
+
+
+class _DataSetReading:
+    """Reading of one data set."""
+
+    def __init__(self, collector: Collector, head: Header, reader: Reader, data_set: DataSet) -> None:
+        self.collector = collector
+        self.head = head
+        self.reader = reader
+        self.data_set = data_set
+        self.form = _form_of(collector, data_set)
+
+    def steps(self) -> Generator[Segment | None]:
+        """Read all units that have missing blocks; see `read_data_sets`."""
+        units = _listed(self.collector, self.reader, self.data_set)
+        yield None
+        days = self._days() if any(unit.day for unit in units) else None
+        for unit in units:
+            if unit.day is not None and (days is None or not days[0] <= unit.day <= days[1]):
+                continue
+            try:
+                yield from self._read(unit)
+            except FileRefused as error:
+                self._refuse(unit, str(error))
+                yield None
+
+    def _missing(self) -> dict[Watched, list[BlockRange]]:
+        """Return the final blocks that are missing, of the kinds of rows that the form has."""
+        kinds: set[Kind] = {"token", "wallet"} if self.form.coverage is None else {"token", "wallet", "native"}
+        missing: dict[Watched, list[BlockRange]] = defaultdict(list)
+        for segment in missing_segments(
+            self.collector.connection, self.collector.network, self.head.number, is_live=False
+        ):
+            first, last = segment.covered
+            if segment.kind in kinds and first <= self.collector.final_number:
+                for address in segment.addresses:
+                    blocks = BlockRange(first, min(last, self.collector.final_number))
+                    missing[Watched(segment.kind, address)].append(blocks)
+        return missing
+
+    def _days(self) -> tuple[date, date] | None:
+        """Return the days of the first and the last missing block; None where none is missing."""
+        ranges = [one for ranges in self._missing().values() for one in ranges]
+        if not ranges:
+            return None
+        ends = sorted({min(one.first for one in ranges), max(one.last for one in ranges)})
+        times = self.collector.node.headers(ends)["block_time"]
+        return times[0].replace(tzinfo=UTC).date(), times[-1].replace(tzinfo=UTC).date()
+
+    def _read(self, unit: Unit) -> Generator[Segment | None]:
+        missing = self._within(unit.blocks) if unit.blocks is not None else self._missing()
+        if not missing:
+            return
+        claims = read_claims(self.reader, unit, self.form)
+        if claims is not None:
+            missing = {watched: intersection(ranges, claims.get(watched, [])) for watched, ranges in missing.items()}
+        addresses: dict[Kind, set[str]] = defaultdict(set)
+        for watched, ranges in missing.items():
+            if ranges:
+                addresses[watched.kind].add(watched.address)
+        if not addresses:
+            return
+        wanted = Wanted({kind: frozenset(named) for kind, named in addresses.items()})
+        family = self.collector.node.network.family
+        staged, duplicates = stage(self.reader, family, unit, self.form, wanted, self.head.number)
+        yield None
+        # Of a day's files it is known only now which blocks they hold.
+        blocks = unit.blocks or staged.bounds()
+        if blocks is not None:
+            held = {watched: intersection(ranges, [blocks]) for watched, ranges in missing.items()}
+            yield from self._store(unit, staged, segments_of(held, {}), blocks, duplicates)
+        drop_staged(self.reader)
+
+    def _within(self, blocks: BlockRange) -> dict[Watched, list[BlockRange]]:
+        held = {watched: intersection(ranges, [blocks]) for watched, ranges in self._missing().items()}
+        return {watched: ranges for watched, ranges in held.items() if ranges}
+
+    def _store(
+        self, unit: Unit, staged: Staged, segments: list[Segment], blocks: BlockRange, duplicates: int
+    ) -> Generator[Segment | None]:
+        if not segments:
+            return
+        collector = self.collector
+        checked = None
+        if not is_checked(self.reader):
+            checked = check(collector, self.head, staged, segments)
+            note_checked(self.reader)
+            yield None
+        for segment in segments:
+            for written in collector.take(segment, self._parts(staged, segment), self.data_set.name):
+                # The comparison with the node was a second reading of a sample.
+                with transaction(collector.connection):
+                    record_verified(
+                        collector.connection,
+                        collector.network,
+                        written.kind,
+                        written.addresses,
+                        written.covered,
+                        is_sampled=True,
+                    )
+                yield written
+        record_read(
+            collector.connection,
+            collector.network,
+            unit,
+            blocks,
+            checked or "compared with the node in an earlier cycle",
+            staged.row_count(),
+            duplicates,
+        )
+
+    def _parts(self, staged: Staged, segment: Segment) -> Iterator[Part]:
+        for covered in staged.parts(segment):
+            rows = staged.rows(segment._replace(covered=covered))
+            yield Part(covered, rows, headers=staged.headers(covered))
+
+    def _refuse(self, unit: Unit, reason: str) -> None:
+        collector = self.collector
+        drop_staged(self.reader)
+        detail = f"{self.data_set.name}: {unit.name}: {reason}"
+        record_refused(collector.connection, collector.network, unit, detail)
+        record_failure(
+            collector.connection, collector.network, _CALL, unit.blocks or (None, None), detail, collector.batch_id
+        )

@@ -1,0 +1,152 @@
+"""The query engine that reads files: its own database, with limits, and no access to any other file.
+
+Rows of a file are kept in this database until they are checked and stored, so that a killed read goes on where it was.
+"""
+
+import os
+import threading
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import duckdb
+
+from control.networks.data_sets import S3, DataSet
+from pipelines.data_sets.errors import FileRefused, FilesUnreadable
+from warehouse.opening import connect
+
+# Memory of the query engine in megabytes; what needs more goes to the disk.
+_MEMORY_MB = 512
+_THREADS = 2
+# Time of one statement. A file of a day takes seconds.
+_SECONDS = 1_800.0
+_HTTP_SECONDS = 60
+
+
+class Reader:
+    """Statements on files; errors of files and of their store become `FileRefused` and `FilesUnreadable`.
+
+    Args:
+        connection: the database of staged rows.
+        network: for errors.
+    """
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, network: str) -> None:
+        self.connection = connection
+        self.network = network
+
+    def run(self, statement: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> duckdb.DuckDBPyConnection:
+        """Execute a statement within its time.
+
+        Raises:
+            FileRefused: a file is damaged, changed while it was read, or needs more time or memory than it may have.
+            FilesUnreadable: the store of the files does not answer, or refuses.
+        """
+        timer = threading.Timer(_SECONDS, self.connection.interrupt)
+        timer.start()
+        try:
+            return self.connection.execute(statement, parameters)
+        except duckdb.HTTPException as error:
+            raise self._of_store(error) from error
+        except duckdb.InterruptException as error:
+            raise FileRefused(f"reading it takes more than {_SECONDS:g} seconds; cut it into smaller files") from error
+        except duckdb.OutOfMemoryException as error:
+            raise FileRefused(f"reading it takes more than {_MEMORY_MB} MB of memory or the disk is full") from error
+        except (duckdb.CatalogException, duckdb.BinderException, duckdb.ParserException):
+            # A defect of the statement, not of the file.
+            raise
+        except duckdb.Error as error:
+            if isinstance(error, duckdb.IOException) and _is_of_http(error):
+                raise self._of_store(error) from error
+            raise FileRefused("it is damaged, or not of the form that its columns promise") from error
+        finally:
+            timer.cancel()
+
+    def _of_store(self, error: duckdb.Error) -> Exception:
+        if "ETag" in str(error):
+            return FileRefused("it changed while it was read")
+        told = FilesUnreadable(self.network, "files", detail="the store of the files does not answer, or refuses")
+        told.words = str(error)[:500]
+        return told
+
+
+def _is_of_http(error: duckdb.Error) -> bool:
+    return any(word in str(error) for word in ("HTTP", "Could not establish connection", "Connection error"))
+
+
+@contextmanager
+def open_reader(path: Path, network: str, data_sets: Sequence[DataSet]) -> Iterator[Reader]:
+    """Open the database of staged rows; a damaged one is begun anew.
+
+    Args:
+        path: its file; its temporary files are beside it.
+        network: name of the network.
+        data_sets: their folders are all that may be read.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        connection = connect(path)
+    except (duckdb.SerializationException, duckdb.InternalException, duckdb.IOException):
+        remove_staged(path)
+        connection = connect(path)
+    with closing(connection):
+        connection.execute(f"set memory_limit = '{_MEMORY_MB}MB'; set threads = {_THREADS}; set timezone = 'UTC'")
+        connection.execute("set preserve_insertion_order = false; set autoinstall_known_extensions = false")
+        connection.execute("set autoload_known_extensions = false")
+        if any(data_set.folder.startswith(S3) for data_set in data_sets):
+            _allow_s3(connection)
+        folders = ", ".join(quoted(data_set.folder) for data_set in data_sets)
+        connection.execute(f"set allowed_directories = [{folders}]")
+        connection.execute("set enable_external_access = false; set lock_configuration = true")
+        yield Reader(connection, network)
+
+
+def remove_staged(path: Path) -> None:
+    """Remove the database of staged rows."""
+    for name in (path, path.with_name(f"{path.name}.wal")):
+        name.unlink(missing_ok=True)
+
+
+def _allow_s3(connection: duckdb.DuckDBPyConnection) -> None:
+    """Load the extension for S3, and take credentials from the variables that clients of AWS use."""
+    folder = files("duckdb_extension_httpfs") / "extensions" / f"v{duckdb.__version__}"
+    connection.execute(f"load {quoted(str(folder / 'httpfs.duckdb_extension'))}")
+    connection.execute(f"set http_timeout = {_HTTP_SECONDS}; set http_retries = 3")
+    endpoint = urlsplit(os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or "")
+    region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    options = {
+        "key_id": os.environ.get("AWS_ACCESS_KEY_ID"),
+        "secret": os.environ.get("AWS_SECRET_ACCESS_KEY"),
+        "session_token": os.environ.get("AWS_SESSION_TOKEN"),
+        "region": region or "us-east-1",
+        "endpoint": endpoint.netloc or None,
+        "url_style": "path" if endpoint.netloc else None,
+        "use_ssl": "false" if endpoint.scheme == "http" else None,
+    }
+    given = ", ".join(f"{name} {quoted(value)}" for name, value in options.items() if value)
+    connection.execute(f"create secret (type s3, {given})")
+
+
+def quoted(text: str) -> str:
+    """Return a text as a literal of SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def identifier(name: str) -> str:
+    """Return a name of a column as an identifier of SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+@contextmanager
+def staged_transaction(reader: Reader) -> Generator[None]:
+    """Run all statements inside in one transaction of the database of staged rows."""
+    reader.connection.begin()
+    try:
+        yield
+    except BaseException:
+        reader.connection.rollback()
+        raise
+    reader.connection.commit()
