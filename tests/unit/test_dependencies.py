@@ -9,8 +9,8 @@ from importlib.metadata import packages_distributions
 from tests import CHECKOUT
 
 PACKAGES = ("api", "cli", "control", "figures", "ledgermart", "pipelines", "warehouse")
-# Used without an import: commands, adapters loaded by dbt, drivers loaded by SQLAlchemy.
-NOT_IMPORTED = {"dbt-core", "dbt-duckdb", "psycopg"}
+# Used without an import: commands, adapters loaded by dbt, drivers loaded by SQLAlchemy, extensions loaded by DuckDB.
+NOT_IMPORTED = {"dbt-core", "dbt-duckdb", "psycopg", "duckdb-extension-httpfs"}
 
 
 def normal(name: str) -> str:
