@@ -18,7 +18,7 @@ from pipelines.chain.segments import Collector
 from pipelines.chain.times import first_conflict
 from pipelines.data_sets.balances import BalanceCheck
 from pipelines.data_sets.errors import FileRefused
-from pipelines.data_sets.staging import Staged
+from pipelines.data_sets.staging import Staged, row_named
 from pipelines.extract.errors import NotProvable
 from pipelines.extract.family import PROVABLE, Header
 from pipelines.ranges import BlockRange
@@ -163,7 +163,7 @@ def _judge(
             provider = f"data set {staged.unit.data_set.name}"
             record_answer(collector.connection, collector.network, answer, provider, collector.batch_id)
     how = "the receipts of the block prove it" if proven is not None else "the node says so, and no proof decides"
-    raise FileRefused(f"block {block}: {named}; {how}")
+    raise FileRefused(f"{named}; {how}")
 
 
 def _proven(collector: Collector, segment: Segment) -> Mapping[str, pl.DataFrame] | None:
@@ -185,22 +185,16 @@ def _difference(given: Mapping[str, pl.DataFrame], right: Mapping[str, pl.DataFr
         table = ROW_TABLES[name]
         keys = list(table.key)
         of_file = given[name].select(frame.columns)
-        missing = frame.join(of_file, on=keys, how="anti").sort(keys)
-        added = of_file.join(frame, on=keys, how="anti").sort(keys)
-        for rows, told in ((missing, "is on the chain and not in the file"), (added, "is not on the chain")):
-            if not rows.is_empty():
-                return f"{_row(keys, rows)} {told}"
+        for rows, others, told in (
+            (frame, of_file, "is on the chain and not in the file"),
+            (of_file, frame, "is in the file and not on the chain"),
+        ):
+            for key in rows.join(others, on=keys, how="anti").sort(keys).select(keys).head(1).rows():
+                return f"{row_named(table, key)} {told}"
         both = of_file.join(frame, on=keys, suffix="_right").sort(keys)
-        for column in frame.columns:
-            if column in keys:
-                continue
+        for column in (name for name in frame.columns if name not in keys):
             differing = both.filter(pl.col(column).ne_missing(pl.col(f"{column}_right")))
-            if not differing.is_empty():
-                value, correct = differing.row(0, named=True)[column], differing.row(0, named=True)[f"{column}_right"]
-                return f"{column} of {_row(keys, differing)} is {value}, on the chain it is {correct}"
+            for row in differing.select(*keys, column, f"{column}_right").head(1).rows():
+                named = row_named(table, row[: len(keys)])
+                return f"{column} of {named} is {row[-2]}, on the chain it is {row[-1]}"
     return "its rows differ from those of the chain"
-
-
-def _row(keys: Sequence[str], rows: pl.DataFrame) -> str:
-    first = rows.row(0, named=True)
-    return f"the row with {', '.join(f'{key} {first[key]}' for key in keys if key != 'block_number')}"

@@ -2,7 +2,6 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
@@ -130,8 +129,3 @@ def unchanged(reader: Reader, unit: Unit) -> bool:
         "select filename, size, last_modified::timestamp from read_blob(?) order by filename", [paths]
     ).fetchall()
     return [File(*row) for row in rows] == sorted(unit.files, key=lambda file: file.path)
-
-
-def summed(files: Sequence[File]) -> int:
-    """Return the bytes of some files."""
-    return sum(file.byte_count for file in files)

@@ -24,6 +24,8 @@ _THREADS = 2
 # Time of one statement. A file of a day takes seconds.
 _SECONDS = 1_800.0
 _HTTP_SECONDS = 60
+_WORDS_OF_STORES = ("HTTP", "connect to server", "establish connection")
+_CHANGED = "it changed while it was read"
 
 
 class Reader:
@@ -49,8 +51,6 @@ class Reader:
         timer.start()
         try:
             return self.connection.execute(statement, parameters)
-        except duckdb.HTTPException as error:
-            raise self._of_store(error) from error
         except duckdb.InterruptException as error:
             raise FileRefused(f"reading it takes more than {_SECONDS:g} seconds; cut it into smaller files") from error
         except duckdb.OutOfMemoryException as error:
@@ -58,23 +58,20 @@ class Reader:
         except (duckdb.CatalogException, duckdb.BinderException, duckdb.ParserException):
             # A defect of the statement, not of the file.
             raise
-        except duckdb.Error as error:
-            if isinstance(error, duckdb.IOException) and _is_of_http(error):
+        except (duckdb.Error, OSError, UnicodeDecodeError) as error:
+            # Answers of a store in the middle of a read are told as any of these, some of them as text that is none.
+            if isinstance(error, UnicodeDecodeError) or "ETag" in str(error):
+                raise FileRefused(_CHANGED) from error
+            if any(word in str(error) for word in _WORDS_OF_STORES):
                 raise self._of_store(error) from error
             raise FileRefused("it is damaged, or not of the form that its columns promise") from error
         finally:
             timer.cancel()
 
-    def _of_store(self, error: duckdb.Error) -> Exception:
-        if "ETag" in str(error):
-            return FileRefused("it changed while it was read")
+    def _of_store(self, error: Exception) -> FilesUnreadable:
         told = FilesUnreadable(self.network, "files", detail="the store of the files does not answer, or refuses")
         told.words = str(error)[:500]
         return told
-
-
-def _is_of_http(error: duckdb.Error) -> bool:
-    return any(word in str(error) for word in ("HTTP", "Could not establish connection", "Connection error"))
 
 
 @contextmanager

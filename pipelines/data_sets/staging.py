@@ -9,7 +9,7 @@ import polars as pl
 from control.networks.data_sets import DataSet
 from pipelines.chain.coverage import Watched
 from pipelines.data_sets.errors import FileRefused
-from pipelines.data_sets.listing import Unit, summed, unchanged
+from pipelines.data_sets.listing import Unit, unchanged
 from pipelines.data_sets.reader import Reader, identifier, quoted, staged_transaction
 from pipelines.extract.data_sets import ColumnKind, FileColumn, FileForm, FileTable
 from pipelines.extract.family import HEADERS
@@ -29,6 +29,17 @@ _ROWS_PER_PART = 200_000
 
 _NUMBERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "HUGEINT")
 _FLOATING = ("FLOAT", "DOUBLE")
+# Types of columns in queries.
+_TYPES = {
+    ColumnKind.NUMBER: "bigint",
+    ColumnKind.BYTES: "varchar",
+    ColumnKind.BYTES_LIST: "varchar[]",
+    ColumnKind.AMOUNT: "varchar",
+    ColumnKind.TIME: "timestamp",
+    ColumnKind.TEXT: "varchar",
+    ColumnKind.TRUTH: "boolean",
+    ColumnKind.ABSENT: "varchar",
+}
 
 
 @dataclass(frozen=True)
@@ -237,8 +248,8 @@ def stage(
             _stage_blocks(reader, form.blocks, unit, main)
         reader.run("create or replace table bounds (first bigint, last bigint)")
         duplicates = sum(_stage_rows(reader, ROW_TABLES[name], family, unit, form, wanted, main) for name in tables)
-        _stage_facts(reader, staged)
         _check_bounds(staged, head_number)
+        _stage_facts(reader, staged)
         if not unchanged(reader, unit):
             raise FileRefused("it changed while it was read")
         reader.run("insert into stage values (?, ?, false)", [fingerprint, duplicates])
@@ -345,7 +356,7 @@ def _stage_rows(
 
 
 def row_named(table: RowTable, key: Sequence[object]) -> str:
-    """Return a row's key in words."""
+    """Return a row's key in words, such as `the row of block 7, log index 3`."""
     named = (
         f"{name.removesuffix('_number').replace('_', ' ')} {value}" for name, value in zip(table.key, key, strict=True)
     )
@@ -403,21 +414,43 @@ def _check_bounds(staged: Staged, head_number: int) -> None:
 
 def _relation(reader: Reader, table: FileTable, unit: Unit, main: str) -> str:
     """Return a query of a kind of files with the columns that the form names, after checks of limits and types."""
-    if summed(unit.files) > _MOST_BYTES:
+    is_parquet = unit.data_set.files.endswith(".parquet")
+    sizes = reader.run(
+        "select filename, size from read_blob(?) order by filename", [unit.paths_of(table.name, main)]
+    ).fetchall()
+    if sum(size for _, size in sizes) > _MOST_BYTES:
         raise FileRefused(f"it has more than {_MOST_BYTES:,} bytes; cut it into smaller files")
-    paths = ", ".join(quoted(path) for path in unit.paths_of(table.name, main))
-    if unit.data_set.files.endswith(".parquet"):
-        _check_footers(reader, paths)
-        files = f"read_parquet([{paths}], hive_partitioning = false)"
-    else:
-        files = f"read_csv([{paths}], header = true, all_varchar = true, delim = ',', hive_partitioning = false)"
-    types = {row[0]: row[1] for row in reader.run(f"describe from {files}").fetchall()}
-    if len(types) > _MOST_COLUMNS:
-        raise FileRefused(f"it has {len(types)} columns, more than {_MOST_COLUMNS}")
+    # A CSV file without rows may be empty, without names of columns.
+    paths = [quoted(path) for path, size in sizes if is_parquet or size]
+    if not paths:
+        empty = (f"null::{_TYPES[column.kind]} as {name}" for name, column in table.columns.items())
+        return f"select {', '.join(empty)} where false"
+    if is_parquet:
+        _check_footers(reader, ", ".join(paths))
+    # Of several files, the first one gives the types, and the others are converted to them without a word.
+    described = [_types_of(reader, _files([path], is_parquet=is_parquet)) for path in paths]
+    types = described[0]
+    if any(other != types for other in described):
+        raise FileRefused("its files have different columns or types")
     columns = [
         f"{_expression(name, column, unit.data_set, table, types)} as {name}" for name, column in table.columns.items()
     ]
-    return f"select {', '.join(columns)} from {files}"
+    return f"select {', '.join(columns)} from {_files(paths, is_parquet=is_parquet)}"
+
+
+def _files(paths: Sequence[str], *, is_parquet: bool) -> str:
+    """Return the relation of files as they are, without columns from the names of their folders."""
+    listed = ", ".join(paths)
+    if is_parquet:
+        return f"read_parquet([{listed}], hive_partitioning = false)"
+    return f"read_csv([{listed}], header = true, all_varchar = true, delim = ',', hive_partitioning = false)"
+
+
+def _types_of(reader: Reader, files: str) -> dict[str, str]:
+    types = {row[0]: row[1] for row in reader.run(f"describe from {files}").fetchall()}
+    if len(types) > _MOST_COLUMNS:
+        raise FileRefused(f"it has {len(types)} columns, more than {_MOST_COLUMNS}")
+    return types
 
 
 def _check_footers(reader: Reader, paths: str) -> None:

@@ -21,6 +21,7 @@ from control import access, attestations, ledgers, operations, subjects, tenants
 from control.access import Principal
 from control.ledgers import LedgerPut
 from control.models import TrackingWindow
+from control.networks.data_sets import DataSet
 from control.networks.definitions import load_networks
 from control.operations import HistoryRequest, OperationRow
 from control.settings import load_settings
@@ -96,6 +97,7 @@ class LocalNetwork:
     second_url: str | None = None
     block_milliseconds: int | None = None
     max_requests_per_day: int | None = None
+    data_sets: Sequence[DataSet] = ()
 
     @property
     def variable(self) -> str:
@@ -126,6 +128,10 @@ class LocalNetwork:
             lines.append(f'multicall_address = "{self.multicall_address}"')
         for symbol, address, decimals in self.common_tokens:
             lines += ["[[network.token]]", f'symbol = "{symbol}"', f'address = "{address}"', f"decimals = {decimals}"]
+        for one in self.data_sets:
+            columns = ", ".join(f"{name} = {json.dumps(own)}" for name, own in one.columns.items())
+            lines += ["[[network.data_set]]", f'name = "{one.name}"', f'form = "{one.form}"']
+            lines += [f"files = {json.dumps(one.files)}", f"columns = {{ {columns} }}"]
         return "\n".join(lines) + "\n"
 
 
@@ -333,7 +339,13 @@ class Service:
 
         with self._batch() as (connection, batch):
             reports = collect_history(
-                connection, self.networks, batch, lambda: parts is not None and done > parts, count, make_budget
+                connection,
+                self.networks,
+                batch,
+                lambda: parts is not None and done > parts,
+                count,
+                make_budget,
+                self.settings.staging_path,
             )
             finish_batch(connection, batch)
             report_requests(connection, self.store)
