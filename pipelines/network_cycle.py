@@ -25,6 +25,7 @@ from pipelines.chain.tail import (
 )
 from pipelines.chain.times import repair_times
 from pipelines.chain.verification import verify
+from pipelines.data_sets.records import refused_detail
 from pipelines.extract.errors import BudgetSpent, ChainReorganised, ExtractError, FalseBlockTime, WrongChain
 from pipelines.extract.family import Node
 from pipelines.history.requests import waiting_detail
@@ -85,7 +86,11 @@ def _run(connection: duckdb.DuckDBPyConnection, node: Node, batch_id: int, repor
 def _detail(connection: duckdb.DuckDBPyConnection, network: str, batch_id: int) -> str | None:
     """Return messages about a healthy network, such as wrong decimals in definitions; None without any."""
     # Wrong symbols have a separate check: a tenant may have renamed the token.
-    told = (run_check(connection, DECIMALS, network, batch_id).example, waiting_detail(connection, network))
+    told = (
+        run_check(connection, DECIMALS, network, batch_id).example,
+        waiting_detail(connection, network),
+        refused_detail(connection, network),
+    )
     return "; ".join(text for text in told if text) or None
 
 

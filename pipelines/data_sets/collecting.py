@@ -5,21 +5,25 @@ refused unit leaves nothing behind, and its blocks are read from the node.
 """
 
 from collections import defaultdict
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from datetime import UTC, date
 from pathlib import Path
 
+import duckdb
+
 from control.networks.data_sets import DataSet
+from control.networks.definitions import Network
 from pipelines.chain.coverage import Watched, record_verified
 from pipelines.chain.missing import missing_segments, segments_of
-from pipelines.chain.segments import Collector
+from pipelines.chain.segments import Collector, log_words
 from pipelines.chain.states import record_failure
 from pipelines.data_sets.checking import check
-from pipelines.data_sets.errors import FileRefused
+from pipelines.data_sets.errors import FileRefused, FilesUnreadable
 from pipelines.data_sets.listing import Unit, list_units
 from pipelines.data_sets.reader import Reader, open_reader
 from pipelines.data_sets.records import (
-    forget_data_sets,
+    due_data_sets,
+    note_listing,
     record_listing,
     record_read,
     record_refused,
@@ -34,7 +38,6 @@ from pipelines.data_sets.staging import (
     read_claims,
     stage,
 )
-from pipelines.extract.data_sets import FileForm
 from pipelines.extract.families import family_of
 from pipelines.extract.family import Header, Part
 from pipelines.ranges import BlockRange, intersection
@@ -44,13 +47,13 @@ from pipelines.rows import Kind, Segment
 _CALL = "files"
 
 
-def read_data_sets(collector: Collector, head: Header, path: Path) -> Generator[Segment | None]:
+def read_data_sets(collector: Collector, head: Header, staging: Path) -> Generator[Segment | None]:
     """Read the missing past of a network from its data sets, in steps.
 
     Args:
         collector: collects on the network.
         head: newest block of the node.
-        path: file of the database of staged rows.
+        staging: folder for rows until they are checked and stored.
 
     Yields:
         After each step: the blocks that were stored, or None where a step stored nothing yet.
@@ -61,45 +64,46 @@ def read_data_sets(collector: Collector, head: Header, path: Path) -> Generator[
         HashMismatchError: the chain changed while it was read.
     """
     data_sets = collector.node.network.data_sets
-    with open_reader(path, collector.network, data_sets) as reader:
+    with open_reader(_database(staging, collector.network), collector.network, data_sets) as reader:
         for data_set in data_sets:
             yield from _DataSetReading(collector, head, reader, data_set).steps()
 
 
-def list_data_sets(collector: Collector, path: Path) -> None:
-    """Record the files of a network's data sets, for estimates.
+def list_due_data_sets(
+    connection: duckdb.DuckDBPyConnection, networks: Iterable[Network], staging: Path, batch_id: int
+) -> None:
+    """Record the files of data sets that were not listed for an hour, for estimates; a failure is recorded, too."""
+    for network in networks:
+        due = due_data_sets(connection, network.name, network.data_sets)
+        if not due:
+            continue
+        with open_reader(_database(staging, network.name), network.name, due) as reader:
+            for data_set in due:
+                try:
+                    _listed(connection, network, reader, data_set, batch_id)
+                except FilesUnreadable as error:
+                    log_words(error)
+                    note_listing(connection, network.name, data_set.name, str(error))
 
-    Raises:
-        FilesUnreadable: a store of files does not answer.
-    """
-    data_sets = collector.node.network.data_sets
-    forget_data_sets(collector.connection, collector.network, [data_set.name for data_set in data_sets])
-    with open_reader(path, collector.network, data_sets) as reader:
-        for data_set in data_sets:
-            _listed(collector, reader, data_set)
+
+def _database(staging: Path, network: str) -> Path:
+    return staging / f"{network}.duckdb"
 
 
-def _form_of(collector: Collector, data_set: DataSet) -> FileForm:
-    return family_of(collector.node.network).data_set_forms[data_set.form]
-
-
-def _listed(collector: Collector, reader: Reader, data_set: DataSet) -> list[Unit]:
+def _listed(
+    connection: duckdb.DuckDBPyConnection, network: Network, reader: Reader, data_set: DataSet, batch_id: int
+) -> list[Unit]:
     """List the units of a data set that may be used, and record all of them."""
-    main = next(iter(_form_of(collector, data_set).rows.values())).name
+    form = family_of(network).data_set_forms[data_set.form]
     try:
-        units = list_units(reader, data_set, main)
+        units = list_units(reader, data_set, next(iter(form.rows.values())).name)
     except FileRefused as error:
-        record_failure(
-            collector.connection,
-            collector.network,
-            _CALL,
-            (None, None),
-            f"{data_set.name}: {error}",
-            collector.batch_id,
-        )
+        record_failure(connection, network.name, _CALL, (None, None), f"{data_set.name}: {error}", batch_id)
+        note_listing(connection, network.name, data_set.name, str(error))
         return []
-    record_listing(collector.connection, collector.network, data_set.name, units)
-    refused = refused_files(collector.connection, collector.network, data_set.name)
+    record_listing(connection, network.name, data_set.name, units)
+    note_listing(connection, network.name, data_set.name, None)
+    refused = refused_files(connection, network.name, data_set.name)
     return [unit for unit in units if refused.isdisjoint(file.path for file in unit.files)]
 
 
@@ -111,11 +115,12 @@ class _DataSetReading:
         self.head = head
         self.reader = reader
         self.data_set = data_set
-        self.form = _form_of(collector, data_set)
+        self.form = family_of(collector.node.network).data_set_forms[data_set.form]
 
     def steps(self) -> Generator[Segment | None]:
         """Read all units that have missing blocks; see `read_data_sets`."""
-        units = _listed(self.collector, self.reader, self.data_set)
+        collector = self.collector
+        units = _listed(collector.connection, collector.node.network, self.reader, self.data_set, collector.batch_id)
         yield None
         days = self._days() if any(unit.day for unit in units) else None
         for unit in units:

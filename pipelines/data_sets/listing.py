@@ -4,8 +4,9 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass
 from datetime import date, datetime
+from pathlib import Path
 
-from control.networks.data_sets import DATE, FIRST, LAST, TABLE, DataSet
+from control.networks.data_sets import DATE, FIRST, LAST, S3, TABLE, DataSet
 from pipelines.data_sets.errors import FileRefused
 from pipelines.data_sets.reader import Reader
 from pipelines.ranges import BlockRange
@@ -79,7 +80,7 @@ def _matcher(pattern: str) -> re.Pattern[str]:
 
 
 def list_units(reader: Reader, data_set: DataSet, table: str) -> list[Unit]:
-    """List the files of a data set, in the order of their blocks or days.
+    """List the files of a data set, in the order of their blocks or days; links to elsewhere are left out.
 
     Args:
         reader: may read the data set's folder.
@@ -92,22 +93,28 @@ def list_units(reader: Reader, data_set: DataSet, table: str) -> list[Unit]:
     """
     pattern = data_set.files.replace(TABLE, table)
     glob = "".join("*" if part in _NAMED else part for part in _PART.split(pattern))
-    if not reader.run("select 1 from glob(?) limit 1", [glob]).fetchone():
-        return []
-    rows = reader.run(
-        "select filename, size, last_modified::timestamp from read_blob(?) order by filename limit ?",
-        [glob, _MOST_FILES + 1],
-    ).fetchall()
-    if len(rows) > _MOST_FILES:
-        raise FileRefused(f"the data set {data_set.name} has more than {_MOST_FILES:,} files")
     matcher = _matcher(pattern)
+    named = {
+        path: found
+        for (path,) in reader.run("select file from glob(?) limit ?", [glob, _MOST_FILES + 1]).fetchall()
+        if (found := matcher.fullmatch(path)) and _is_inside(path, data_set.folder)
+    }
+    if not named:
+        return []
+    if len(named) > _MOST_FILES:
+        raise FileRefused(f"it has more than {_MOST_FILES:,} files")
     grouped: dict[tuple[BlockRange | None, date | None], list[File]] = defaultdict(list)
-    for path, byte_count, modified_at in rows:
-        found = matcher.fullmatch(path)
-        if found is not None:
-            grouped[_span(found)].append(File(path, byte_count, modified_at))
+    for path, byte_count, modified_at in reader.run(
+        "select filename, size, last_modified::timestamp from read_blob(?) order by filename", [list(named)]
+    ).fetchall():
+        grouped[_span(named[path])].append(File(path, byte_count, modified_at))
     units = [Unit(data_set, tuple(files), *span) for span, files in grouped.items() if span != (None, None)]
     return sorted(units, key=lambda unit: (unit.blocks or (0, 0), unit.day or date.min))
+
+
+def _is_inside(path: str, folder: str) -> bool:
+    """Return whether a local file is in the folder, and no link to elsewhere."""
+    return folder.startswith(S3) or Path(path).resolve().is_relative_to(Path(folder).resolve())
 
 
 def _span(found: re.Match[str]) -> tuple[BlockRange | None, date | None]:

@@ -23,7 +23,7 @@ _MEMORY_MB = 512
 _THREADS = 2
 # Time of one statement. A file of a day takes seconds.
 _SECONDS = 1_800.0
-_HTTP_SECONDS = 60
+_HTTP_SECONDS = 30
 _WORDS_OF_STORES = ("HTTP", "connect to server", "establish connection")
 _CHANGED = "it changed while it was read"
 
@@ -111,7 +111,7 @@ def _allow_s3(connection: duckdb.DuckDBPyConnection) -> None:
     """Load the extension for S3, and take credentials from the variables that clients of AWS use."""
     folder = files("duckdb_extension_httpfs") / "extensions" / f"v{duckdb.__version__}"
     connection.execute(f"load {quoted(str(folder / 'httpfs.duckdb_extension'))}")
-    connection.execute(f"set http_timeout = {_HTTP_SECONDS}; set http_retries = 3")
+    connection.execute(f"set http_timeout = {_HTTP_SECONDS}; set http_retries = 2")
     endpoint = urlsplit(os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or "")
     region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
     options = {

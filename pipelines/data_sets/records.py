@@ -1,17 +1,21 @@
 """The pipeline's records of the files of data sets."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
 
 import duckdb
 import polars as pl
 
 from control.clock import stored_now
+from control.networks.data_sets import DataSet
 from pipelines.data_sets.listing import Unit
 from pipelines.ranges import BlockRange
 from pipelines.raw.database import transaction
 from pipelines.raw.frames import registered
 from pipelines.tables.sources import TABLES
 
+# A listing counts for this long in estimates. Reading lists anew.
+_FRESH = timedelta(hours=1)
 _LISTED = TABLES["data_files"].schema("file", "byte_count", "modified_at", "day", "from_block", "to_block")
 
 
@@ -51,11 +55,25 @@ def record_listing(connection: duckdb.DuckDBPyConnection, network: str, data_set
         )
 
 
-def forget_data_sets(connection: duckdb.DuckDBPyConnection, network: str, kept: Iterable[str]) -> None:
-    """Remove the files of data sets that the network's definition does not name any more."""
-    connection.execute(
-        "delete from raw.data_files where network = ? and not list_contains(?, data_set)", [network, list(kept)]
-    )
+def note_listing(connection: duckdb.DuckDBPyConnection, network: str, data_set: str, detail: str | None) -> None:
+    """Record that a data set was listed now; `detail` says why it failed, if it did."""
+    with transaction(connection):
+        connection.execute("delete from raw.data_sets where network = ? and data_set = ?", [network, data_set])
+        connection.execute("insert into raw.data_sets values (?, ?, ?, ?)", [network, data_set, stored_now(), detail])
+
+
+def due_data_sets(connection: duckdb.DuckDBPyConnection, network: str, data_sets: Sequence[DataSet]) -> list[DataSet]:
+    """Return the data sets that were not listed for an hour, and forget those that the definition does not name."""
+    names = [data_set.name for data_set in data_sets]
+    with transaction(connection):
+        for table in ("data_sets", "data_files"):
+            connection.execute(
+                f"delete from raw.{table} where network = ? and not list_contains(?, data_set)", [network, names]
+            )
+    listed = connection.execute(
+        "select data_set from raw.data_sets where network = ? and listed_at > ?", [network, stored_now() - _FRESH]
+    ).fetchall()
+    return [data_set for data_set in data_sets if (data_set.name,) not in listed]
 
 
 def refused_files(connection: duckdb.DuckDBPyConnection, network: str, data_set: str) -> frozenset[str]:

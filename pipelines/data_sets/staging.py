@@ -25,7 +25,7 @@ _MOST_UNPACKED_BYTES = 512 * 2**30
 _MOST_ROWS = 2_000_000_000
 _MOST_COLUMNS = 200
 # Rows of a part: some 100 MB decoded. Each write costs some 15 ms of processor time, regardless of its size.
-_ROWS_PER_PART = 200_000
+ROWS_PER_PART = 200_000
 
 _NUMBERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "HUGEINT")
 _FLOATING = ("FLOAT", "DOUBLE")
@@ -195,7 +195,7 @@ class Staged:
             )
             group by part order by part
             """,
-            {"first": segment.covered.first, "last": segment.covered.last, "most": _ROWS_PER_PART},
+            {"first": segment.covered.first, "last": segment.covered.last, "most": ROWS_PER_PART},
         ).fetchall()
         first = segment.covered.first
         ends = [last for (last,) in rows[:-1]]
@@ -415,9 +415,8 @@ def _check_bounds(staged: Staged, head_number: int) -> None:
 def _relation(reader: Reader, table: FileTable, unit: Unit, main: str) -> str:
     """Return a query of a kind of files with the columns that the form names, after checks of limits and types."""
     is_parquet = unit.data_set.files.endswith(".parquet")
-    sizes = reader.run(
-        "select filename, size from read_blob(?) order by filename", [unit.paths_of(table.name, main)]
-    ).fetchall()
+    found = unit.paths_of(table.name, main)
+    sizes = reader.run("select filename, size from read_blob(?) order by filename", [found]).fetchall()
     if sum(size for _, size in sizes) > _MOST_BYTES:
         raise FileRefused(f"it has more than {_MOST_BYTES:,} bytes; cut it into smaller files")
     # A CSV file without rows may be empty, without names of columns.

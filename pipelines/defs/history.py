@@ -8,6 +8,7 @@ from control.store import ControlStore, open_store
 from pipelines.attestations.collecting import Periods, collect_attestations, has_due_periods
 from pipelines.attestations.records import has_open_attestations
 from pipelines.chain.checks import check_batch
+from pipelines.data_sets.collecting import list_due_data_sets
 from pipelines.defs.keys import HISTORY, HISTORY_LAST, SNAPSHOT
 from pipelines.defs.resources import Warehouse
 from pipelines.defs.time_budget import HistoryTimeBudget, Throttle
@@ -34,6 +35,7 @@ def history_asset(networks: list[str]) -> dg.AssetsDefinition:
                 batch_before = batch_of_run(connection, context.run_id)
                 _report(connection, store)
                 chosen = {name: definitions[name] for name in networks}
+                list_due_data_sets(connection, chosen.values(), settings.staging_path, batch_before)
                 has_history = has_open_history(connection)
                 has_attestations = has_open_attestations(connection) or has_due_periods(connection, chosen, periods)
                 if not has_history and not has_attestations:

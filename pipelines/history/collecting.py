@@ -214,7 +214,7 @@ def _begin(
     missing = missing_segments(connection, network, head_number, is_live=False)
     if staging is not None and node.network.data_sets and missing:
         # Files first: what they do not hold is read from the node afterwards.
-        steps = read_data_sets(collector, head, staging / f"{network}.duckdb")
+        steps = read_data_sets(collector, head, staging)
         work.missing.append(_Reading(missing, steps, is_of_files=True))
     else:
         work.add_missing()

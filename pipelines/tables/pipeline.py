@@ -112,6 +112,15 @@ SOURCE = Source(
             optional("data_set", VARCHAR, "Data set whose files gave the rows; null: a node."),
         ),
         Table(
+            "data_sets",
+            "Data sets of the networks' definitions, as last listed.",
+            "One row per network and data set.",
+            NETWORK,
+            Column("data_set", VARCHAR, "Name of the data set."),
+            Column("listed_at", TIMESTAMP, "Time of the last listing, also of a failed one, UTC."),
+            optional("detail", VARCHAR, "Why the last listing failed; null if it did not."),
+        ),
+        Table(
             "data_files",
             "Files of the networks' data sets, as last listed.",
             "One row per network, data set and file.",

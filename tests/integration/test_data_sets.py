@@ -1,21 +1,29 @@
 """History from files of data sets: equal to history from the node, and every lie of a file is found and named."""
 
+import random
 import re
+import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import pytest
 
 from control.networks.data_sets import DataSet
+from pipelines.data_sets import staging
 from tests.chain.conftest import GENESIS_TIME
-from tests.chain.fault_proxy import FaultProxy
+from tests.chain.fault_proxy import FaultProxy, RpcFault
 from tests.chain.node import AnvilNode
 from tests.chain.world import Token, World, call_data
 from tests.datasets import damage
 from tests.datasets.chain_files import write_aws, write_cryo, write_ethereum_etl, write_own
+from tests.datasets.object_store import ObjectStore
 from tests.integration.conftest import MakeService
 from tests.integration.harness import LocalNetwork, Service
+from tests.integration.read_files import read_until_killed
+from tests.integration.warm_processes import run_forked
 
 _OWN_COLUMNS = {
     "block_number": "blk",
@@ -30,6 +38,8 @@ _OWN_COLUMNS = {
     "amount": "amount",
 }
 FINALITY = 64
+LONG = pytest.param(100, marks=[pytest.mark.long, pytest.mark.timeout(3600)])
+Tables = dict[str, list[tuple[object, ...]]]
 _CRYO = "network_31337__{table}__{first}_to_{last}.parquet"
 _ETL = "{table}/start_block={first}/end_block={last}/{table}_{first}_{last}"
 
@@ -107,7 +117,14 @@ def network(url: str, *data_sets: DataSet) -> LocalNetwork:
 
 
 def collect(service: Service, chain: Chain) -> None:
-    """Request the whole past of both tokens and two wallets, and collect it."""
+    """Request the past, collect it, and read balances."""
+    configure(service, chain)
+    service.history()
+    service.good_cycle()
+
+
+def configure(service: Service, chain: Chain) -> None:
+    """Request the whole past of both tokens and two wallets, and run a cycle."""
     tenant = service.tenant()
     first, second, *_ = chain.world.wallets
     for token in (chain.gold, chain.coin):
@@ -115,11 +132,9 @@ def collect(service: Service, chain: Chain) -> None:
     for wallet in (first, second):
         service.ask_history(tenant, service.wallet(tenant, wallet), "block:0", native="balance-only")
     service.good_cycle()
-    service.history()
-    service.good_cycle()
 
 
-def stored(service: Service) -> dict[str, list[tuple[object, ...]]]:
+def stored(service: Service) -> Tables:
     """Everything that marts are computed from, by table."""
     rows = service.raw_rows()
     rows["covered_ranges"] = service.query("select * from raw.covered_ranges order by all")
@@ -132,8 +147,15 @@ def stored(service: Service) -> dict[str, list[tuple[object, ...]]]:
     return rows
 
 
+def check_equal(service: Service, from_node: Tables) -> None:
+    """Compare all tables, one by one."""
+    found = stored(service)
+    for table, rows in from_node.items():
+        assert found[table] == rows, table
+
+
 @pytest.fixture(scope="module")
-def from_node(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, list[tuple[object, ...]]]]:
+def from_node(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tables]:
     service = Service(tmp_path_factory.mktemp("node") / "service", [network(chain.node.url)], {})
     collect(service, chain)
     yield stored(service)
@@ -142,15 +164,13 @@ def from_node(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=list(FORMS))
 def test_rows_equal_those_of_the_node(
-    form: Form, chain: Chain, from_node: dict[str, list[tuple[object, ...]]], make_service: MakeService, tmp_path: Path
+    form: Form, chain: Chain, from_node: Tables, make_service: MakeService, tmp_path: Path
 ) -> None:
     form.write(chain.node, tmp_path / "files")
     with FaultProxy(chain.node.url) as proxy:
         service = make_service(network(proxy.url, form.data_set(tmp_path / "files")))
         collect(service, chain)
-    found = stored(service)
-    for table, rows in from_node.items():
-        assert found[table] == rows, table
+    check_equal(service, from_node)
     refused = service.query("select detail from raw.collection_failures")
     assert refused == []
     ranges = service.query("select distinct data_set, provider from raw.coverage where data_set is not null")
@@ -207,7 +227,7 @@ LIES = {
 
 @pytest.mark.parametrize("lie", LIES.values(), ids=list(LIES))
 def test_a_lie_is_found_and_named_and_leaves_nothing(
-    lie: Lie, chain: Chain, from_node: dict[str, list[tuple[object, ...]]], make_service: MakeService, tmp_path: Path
+    lie: Lie, chain: Chain, from_node: Tables, make_service: MakeService, tmp_path: Path
 ) -> None:
     form = FORMS["own columns"]
     form.write(chain.node, tmp_path / "files")
@@ -217,9 +237,7 @@ def test_a_lie_is_found_and_named_and_leaves_nothing(
     refused = service.query("select file, detail from raw.data_files where status = 'Refused'")
     assert [Path(file).name for file, _ in refused] == ["transfers_10_19.parquet"]
     assert re.search(f"^past: transfers_10_19.parquet: {lie.told}", refused[0][1]), refused[0][1]
-    found = stored(service)
-    for table, rows in from_node.items():
-        assert found[table] == rows, table
+    check_equal(service, from_node)
     # Of the final blocks, the node gave these and only these.
     of_node = """
         select distinct from_block, to_block from raw.coverage
@@ -227,3 +245,205 @@ def test_a_lie_is_found_and_named_and_leaves_nothing(
     """
     assert service.query(of_node, [chain.head - FINALITY]) == [(10, 19)]
     assert service.query("select count(*) from raw.disputed_answers") == [(0,)], "the proof decided"
+
+
+def refused(service: Service) -> list[str]:
+    """What is said of the refused files."""
+    return [text for (text,) in service.query("select detail from raw.data_files where status = 'Refused'")]
+
+
+def test_without_a_proof_the_network_is_inconsistent_until_a_reading_decides(
+    chain: Chain, from_node: Tables, make_service: MakeService, tmp_path: Path
+) -> None:
+    form = FORMS["own columns"]
+    form.write(chain.node, tmp_path / "files")
+    damage.change_amount(tmp_path / "files" / "transfers_10_19.parquet", 3, "amount")
+    with FaultProxy(chain.node.url) as proxy:
+        proxy.inject(RpcFault(methods=["eth_getBlockReceipts", "eth_getTransactionReceipt"], code=-32601, message="no"))
+        service = make_service(network(proxy.url, form.data_set(tmp_path / "files")))
+        configure(service, chain)
+        service.history()
+        assert "the node says so, and no proof decides" in refused(service)[0]
+        assert service.query("select count(*) > 0 from raw.disputed_answers") == [(True,)]
+        service.good_cycle()
+        # The second reading agrees with the node's rows, two against one, and the file stays refused.
+        service.good_cycle()
+        assert service.query("select count(*) from raw.disputed_answers") == [(0,)]
+        assert service.query("select status from raw.network_states") == [("Healthy",)]
+        assert "1 files of data sets are refused" in service.query("select detail from raw.network_states")[0][0]
+    check_equal(service, from_node)
+
+
+def test_a_repaired_file_is_read(chain: Chain, from_node: Tables, make_service: MakeService, tmp_path: Path) -> None:
+    form = FORMS["own columns"]
+    form.write(chain.node, tmp_path / "files")
+    path = tmp_path / "files" / "transfers_10_19.parquet"
+    whole = path.read_bytes()
+    damage.truncate_file(path)
+    service = make_service(network(chain.node.url, form.data_set(tmp_path / "files")))
+    configure(service, chain)
+    service.history(parts=8)
+    assert len(refused(service)) == 1
+    path.write_bytes(whole)
+    service.history()
+    service.good_cycle()
+    assert refused(service) == []
+    check_equal(service, from_node)
+
+
+def test_doubled_rows_of_one_event_count_once(
+    chain: Chain, from_node: Tables, make_service: MakeService, tmp_path: Path
+) -> None:
+    form = FORMS["aws"]
+    form.write(chain.node, tmp_path / "files")
+    # A day's compaction leaves the old file beside the new one for a while.
+    for path in sorted((tmp_path / "files" / "logs").glob("*/*.parquet"))[1:3]:
+        path.with_name("part-00001.parquet").write_bytes(path.read_bytes())
+    service = make_service(network(chain.node.url, form.data_set(tmp_path / "files")))
+    collect(service, chain)
+    check_equal(service, from_node)
+    doubled = service.query("select count(*) from raw.data_files where duplicate_count > 0")
+    assert doubled == [(4,)]
+
+
+@pytest.mark.parametrize("kills", [4, LONG])
+def test_a_killed_read_goes_on_where_it_was(
+    kills: int, chain: Chain, from_node: Tables, make_service: MakeService, tmp_path: Path
+) -> None:
+    form = FORMS["own columns"]
+    write_own(chain.node, tmp_path / "files", blocks_per_file=60)
+    data_set = form.data_set(tmp_path / "files")
+    service = make_service(network(chain.node.url, data_set), name="killed")
+    configure(service, chain)
+    chance = random.Random(kills)
+    killed, most = 0, 300
+    while killed < kills:
+        statements = chance.randrange(20, most)
+        done = run_forked(read_until_killed, (tmp_path / "killed", chain.node.url, data_set, statements))
+        if done.returncode == 0:
+            most = max(statements, 21)
+        assert done.returncode in (0, -signal.SIGKILL), done.stderr
+        killed += 1
+    service.history()
+    service.good_cycle()
+    check_equal(service, from_node)
+
+
+def test_a_staged_file_is_not_read_again(chain: Chain, make_service: MakeService, tmp_path: Path) -> None:
+    form = FORMS["own columns"]
+    write_own(chain.node, tmp_path / "files", blocks_per_file=60)
+    service = make_service(network(chain.node.url, form.data_set(tmp_path / "files")))
+    configure(service, chain)
+    read: list[int] = []
+    stage_rows = staging._stage_rows
+
+    def counted(*arguments: Any) -> int:
+        read.append(1)
+        return stage_rows(*arguments)
+
+    with mock.patch.object(staging, "_stage_rows", counted), mock.patch.object(staging, "ROWS_PER_PART", 7):
+        for _ in range(5):
+            service.history(parts=4)
+        assert service.query("select count(*) from raw.coverage where data_set is not null") != [(0,)]
+    assert len(read) == 1
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused(
+    chain: Chain, from_node: Tables, make_service: MakeService, tmp_path: Path
+) -> None:
+    form = FORMS["own columns"]
+    form.write(chain.node, tmp_path / "files")
+    path = tmp_path / "files" / "transfers_10_19.parquet"
+    service = make_service(network(chain.node.url, form.data_set(tmp_path / "files")))
+    configure(service, chain)
+    stage_facts = staging._stage_facts
+
+    def replaced(reader: Any, staged: Any) -> None:
+        stage_facts(reader, staged)
+        if staged.unit.name == path.name:
+            other = path.with_name("other")
+            other.write_bytes(path.read_bytes() + b" ")
+            other.rename(path)
+
+    with mock.patch.object(staging, "_stage_facts", replaced):
+        service.history()
+    service.good_cycle()
+    assert refused(service) == ["past: transfers_10_19.parquet: it changed while it was read"]
+    check_equal(service, from_node)
+
+
+@pytest.mark.parametrize(
+    ("limit", "value", "told"),
+    [
+        ("_MOST_BYTES", 100, r"it has more than 100 bytes; cut it into smaller files$"),
+        ("_MOST_UNPACKED_BYTES", 100, r"it has [\d,]+ bytes unpacked, more than 100$"),
+        ("_MOST_ROWS", 2, r"it has [\d,]+ rows, more than 2; cut it into smaller files$"),
+        ("_MOST_COLUMNS", 5, r"it has 10 columns, more than 5$"),
+    ],
+)
+def test_files_beyond_a_limit_are_refused(
+    limit: str, value: int, told: str, chain: Chain, make_service: MakeService, tmp_path: Path
+) -> None:
+    form = FORMS["own columns"]
+    form.write(chain.node, tmp_path / "files")
+    service = make_service(network(chain.node.url, form.data_set(tmp_path / "files")))
+    configure(service, chain)
+    with mock.patch.object(staging, limit, value):
+        service.history()
+    texts = refused(service)
+    assert texts
+    assert all(re.search(told, text) for text in texts), texts
+    assert service.query("select count(*) from raw.coverage where data_set is not null and row_count > 0") == [(0,)]
+
+
+def test_only_the_folder_of_the_data_set_is_read(
+    chain: Chain, from_node: Tables, make_service: MakeService, tmp_path: Path
+) -> None:
+    """The folder itself may be a link; a link out of it is left out, and the node gives its blocks."""
+    form = FORMS["own columns"]
+    form.write(chain.node, tmp_path / "files")
+    path = tmp_path / "files" / "transfers_10_19.parquet"
+    path.rename(tmp_path / "elsewhere.parquet")
+    path.symlink_to(tmp_path / "elsewhere.parquet")
+    (tmp_path / "link").symlink_to(tmp_path / "files")
+    service = make_service(network(chain.node.url, form.data_set(tmp_path / "link")))
+    collect(service, chain)
+    check_equal(service, from_node)
+    listed = service.query("select count(*), count(*) filter (file like '%10_19%') from raw.data_files")
+    assert listed[0][0] > 5
+    assert listed[0][1] == 0
+
+
+@pytest.fixture(scope="module")
+def store(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
+    """A real S3 server with the files of AWS's form."""
+    folder = tmp_path_factory.mktemp("aws")
+    write_aws(chain.node, folder)
+    with ObjectStore() as running:
+        running.make_bucket("public")
+        running.put_folder("public", "v1.0/eth", folder)
+        yield running
+
+
+def test_files_are_read_from_s3(
+    store: ObjectStore, chain: Chain, from_node: Tables, make_service: MakeService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in store.variables.items():
+        monkeypatch.setenv(name, value)
+    data_set = FORMS["aws"].data_set("s3://public/v1.0/eth")
+    service = make_service(network(chain.node.url, data_set))
+    configure(service, chain)
+    store.stop()
+    service.history()
+    errors = service.query("select distinct error from raw.history_requests")
+    assert errors == [("local: files: the store of the files does not answer, or refuses",)]
+    assert service.query("select count(*) from raw.coverage") == [(0,)], "the node is not asked in its place"
+    store.start()
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
+    service.history()
+    assert service.query("select distinct error from raw.history_requests") == errors
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", store.secret_key)
+    service.history()
+    service.good_cycle()
+    check_equal(service, from_node)
+    assert service.query("select count(*) > 0 from raw.coverage where data_set = 'past'") == [(True,)]
