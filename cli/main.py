@@ -487,32 +487,55 @@ def status(settings: Settings, as_json: bool) -> None:
 
 
 @main.command()
-@click.option("--format", "form", type=click.Choice(_EXPORTS), required=True, help="Format of the files.")
-@click.option("--tenant", "name", required=True, help="Name of the tenant.")
+@click.option("--format", "form", type=click.Choice(_EXPORTS), help="Format of the files; required without --raw.")
+@click.option("--tenant", "name", help="Name of the tenant; required without --raw.")
 @click.option("--mart", "marts", multiple=True, help="Export only this mart; repeatable.")
+@click.option("--raw", "network_name", metavar="NETWORK", help="Export the raw facts of this network instead.")
 @click.option(
     "--out",
     type=_folder,
-    help="Folder to create. Default: a folder in the current one, named after tenant and version.",
+    help="Folder to create. Default: a folder in the current one, named after tenant and version, or the network.",
 )
 @click.option("--force", is_flag=True, help="Replace an earlier export.")
 @_json_option
-@click.pass_obj
+@click.pass_context
 def export(
-    settings: Settings, form: str, name: str, marts: tuple[str, ...], out: Path | None, force: bool, as_json: bool
+    ctx: click.Context,
+    form: str | None,
+    name: str | None,
+    marts: tuple[str, ...],
+    network_name: str | None,
+    out: Path | None,
+    force: bool,
+    as_json: bool,
 ) -> None:
     """Write a tenant's rows of the published marts as Parquet, CSV or Excel files, with all rows and digits.
 
     Decimals, and integers of any size, are text; workbooks have them as numbers of 15 digits, too. In CSV, a text that
     a spreadsheet would read as a formula gets an apostrophe in front. The folder appears when all files are complete;
     its manifest.json lists them.
+
+    With --raw, the command writes the final facts of a network as Parquet files that another installation reads as a
+    data set of the form `ledgermart`. They are the facts of all tenants, and show the addresses that the tenants track,
+    so this is a command for the operator. Labels, names and keys are not in them. It needs disk space for a copy of
+    the warehouse.
     """
-    from cli.export import print_export, run_export
+    from cli.export import print_export, print_raw_export, run_export, run_raw_export
     from pipelines.deliver.export import Format
 
-    found = run_export(settings, name, Format(form), out, marts=marts, force=force, console=_err)
+    if network_name is not None:
+        if form is not None or name is not None or marts:
+            raise click.UsageError("--raw writes the facts of all tenants as Parquet: omit --format, --tenant, --mart")
+        found = run_raw_export(ctx.obj, network_name, out, force=force, console=_err)
+    elif form is None or name is None:
+        missing = "form" if form is None else "name"
+        raise click.MissingParameter(ctx=ctx, param=next(p for p in ctx.command.params if p.name == missing))
+    else:
+        found = run_export(ctx.obj, name, Format(form), out, marts=marts, force=force, console=_err)
     if as_json:
         _print_json(found)
+    elif network_name is not None:
+        print_raw_export(found, _out)
     else:
         print_export(found, _out)
 

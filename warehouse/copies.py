@@ -43,8 +43,8 @@ class Listener:
     copied: Callable[[int], None]
 
 
-def copy_files(warehouse: Path, marts: Path, folder: Path, listener: Listener, marts_name: str = MARTS) -> bool:
-    """Copy warehouse and marts with their write-ahead logs; no process may write them meanwhile.
+def copy_files(warehouse: Path, marts: Path | None, folder: Path, listener: Listener, marts_name: str = MARTS) -> bool:
+    """Copy warehouse and marts, if given, with their write-ahead logs; no process may write them meanwhile.
 
     Returns:
         Whether every copy shares its blocks with the original.
@@ -56,7 +56,7 @@ def copy_files(warehouse: Path, marts: Path, folder: Path, listener: Listener, m
         (source.with_name(source.name + suffix), folder / (name + suffix))
         for source, name in ((warehouse, WAREHOUSE), (marts, marts_name))
         for suffix in ("", ".wal")
-        if source.with_name(source.name + suffix).exists()
+        if source is not None and source.with_name(source.name + suffix).exists()
     ]
     return copy_pairs(pairs, folder, listener)
 
@@ -92,6 +92,13 @@ def open_copy(folder: Path, *, read_only: bool = True) -> Iterator[duckdb.DuckDB
     """Open the copy of the warehouse."""
     with closing(connect(folder / WAREHOUSE, read_only=read_only)) as connection:
         yield connection
+
+
+def remove(copy: Path) -> None:
+    """Delete a copy with its log, and the files to which its queries spilled."""
+    copy.unlink()
+    copy.with_name(f"{copy.name}.wal").unlink(missing_ok=True)
+    shutil.rmtree(copy.with_name(f"{copy.name}.tmp"), ignore_errors=True)
 
 
 def check_unused(folder: Path) -> None:

@@ -361,6 +361,30 @@ class Warehouse:
             )
             yield versions.current_epoch(settings.serving_dir)
 
+    @contextmanager
+    def open_copy(self, folder: Path, listener: copies.Listener) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Copy the warehouse into a folder, open the copy within the pipeline's memory limit, and delete it at the end.
+
+        Wait for a running writer, and block new ones only while the file is copied.
+
+        Raises:
+            FolderError: the disk is too small.
+            DamagedFileError: the warehouse is damaged.
+        """
+        settings = self._settings
+        settings.lock_path.touch(mode=0o600)
+        with copy_lock(settings.lock_path, listener.waits):
+            self._wait_for_orphans()
+            copies.copy_files(settings.warehouse_path, None, folder, listener)
+        copy = folder / copies.WAREHOUSE
+        with (
+            damage_named(settings.warehouse_path, RESTORE),
+            open_for_writing(copy, settings.pipeline_memory_mb) as connection,
+        ):
+            check_length(connection, copy)
+            yield connection
+        copies.remove(copy)
+
     def _wait_for_orphans(self) -> None:
         """Wait until the warehouse can be opened: a child of a killed writer may still have it open.
 

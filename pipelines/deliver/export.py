@@ -20,7 +20,7 @@ from warehouse.spreadsheets import guarded_sql
 from warehouse.versions import Publication, tenant_versions_of
 
 _POLL_SECONDS = 0.2
-_MANIFEST = "manifest.json"
+MANIFEST = "manifest.json"
 _KIND = "ledgermart-export"
 
 # Conditions for marts without a tenant: a tenant may have only the rows to which its own rows refer.
@@ -145,14 +145,14 @@ def export(
         FolderBusyError: another process is writing this folder.
     """
     with Warehouse(settings).open_published() as (publication, connection):
-        _check_target(folder, force)
+        check_target(folder, _KIND, "an export", force=force)
         connection.execute(f"set memory_limit = '{settings.query_memory_mb}MB'")
         connection.execute("set threads = 2")
         connection.execute("set timezone = 'UTC'")
         chosen = _chosen(_columns(connection), marts)
         with new_folder(folder) as partial:
             spill = partial / ".spill"
-            connection.execute(f"set temp_directory = '{_quoted(spill)}'")
+            connection.execute(f"set temp_directory = '{quoted(spill)}'")
             files = []
             for place, (mart, columns) in enumerate(chosen.items()):
                 listener.begins(mart, place, len(chosen))
@@ -162,19 +162,29 @@ def export(
             if spill.exists():
                 spill.rmdir()
             manifest = _manifest(connection, publication, tenant, form, files)
-            (partial / _MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
+            (partial / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
     return manifest
 
 
-def _check_target(folder: Path, force: bool) -> None:
-    """Raise an error unless the folder is empty or contains an export that may be replaced."""
+def check_target(folder: Path, kind: str, described: str, *, force: bool) -> None:
+    """Check that a folder is absent, empty, or contains an export that may be replaced.
+
+    Args:
+        folder: where an export is written.
+        kind: of this export, as its manifest has it.
+        described: the kind for people.
+        force: replace an earlier export of that kind.
+
+    Raises:
+        ExportError: the folder holds something else, or an export without `force`.
+    """
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
-    manifest = folder / _MANIFEST
-    if not manifest.is_file() or json.loads(manifest.read_text()).get("kind") != _KIND:
-        raise ExportError(f"{folder} is not an export; name another folder with --out")
+    manifest = folder / MANIFEST
+    if not manifest.is_file() or json.loads(manifest.read_text()).get("kind") != kind:
+        raise ExportError(f"{folder} is not {described}; name another folder with --out")
     if not force:
-        raise ExportError(f"{folder} already contains an export; --force replaces it, --out names another folder")
+        raise ExportError(f"{folder} already contains {described}; --force replaces it, --out names another folder")
 
 
 def _columns(connection: duckdb.DuckDBPyConnection) -> dict[str, list[_Column]]:
@@ -226,7 +236,7 @@ def _write(
         return _write_workbook(connection, mart, columns, (head, condition, parameters), path, advances)
     selected = ", ".join(column.select(form) for column in columns)
     rows = f"{head} select {selected} from marts.{mart} where {condition}"
-    query = f"copy ({rows}) to '{_quoted(path)}' ({_options(form, columns)})"
+    query = f"copy ({rows}) to '{quoted(path)}' ({_options(form, columns)})"
     with ThreadPoolExecutor(max_workers=1) as pool:
         writing = pool.submit(lambda: connection.execute(query, parameters).fetchone())
         try:
@@ -273,7 +283,7 @@ def _options(form: Format, columns: Sequence[_Column]) -> str:
     if form is Format.CSV:
         return "format csv, header, timestampformat '%Y-%m-%dT%H:%M:%S.%fZ'"
     comments = json.dumps({column.name: column.comment for column in columns})
-    return f"format parquet, compression zstd, kv_metadata {{columns: '{_quoted(comments)}'}}"
+    return f"format parquet, compression zstd, kv_metadata {{columns: '{quoted(comments)}'}}"
 
 
 def _described(
@@ -338,6 +348,6 @@ def _manifest(
     }
 
 
-def _quoted(text: object) -> str:
+def quoted(text: object) -> str:
     """Escape text for a quoted literal in a statement that takes no parameters there."""
     return str(text).replace("'", "''")

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from cli import main as commands
 from cli.cycle import CycleResult
 from cli.doctor import Diagnosis, NodeCheck, print_diagnosis
-from cli.export import print_export
+from cli.export import print_export, print_raw_export
 from cli.status import print_status
 from cli.terminal import Terminal, plain, plain_line
 from control.errors import ControlError
@@ -47,10 +47,13 @@ def test_status_doctor_and_export_print_no_control_characters() -> None:
     status |= {"worker": {"lookedAt": "2026-01-01T00:00:00+00:00", "trouble": HOSTILE}}
     node = NodeCheck("local", 1, HOSTILE, detail=HOSTILE)
     exported = {"files": [], "dataVersion": 1, "tenant": HOSTILE, "folder": HOSTILE}
+    raw = {"files": [], "network": HOSTILE, "folder": HOSTILE, "form": "ledgermart", "pattern": HOSTILE}
+    raw |= {"firstBlock": 1, "lastBlock": 2}
     for text in (
         shown(lambda console: print_status(status, console)),
         shown(lambda console: print_diagnosis(Diagnosis([], [node]), console)),
         shown(lambda console: print_export(exported, console)),
+        shown(lambda console: print_raw_export(raw, console)),
     ):
         assert SHOWN in text
         assert plain(text) == text
