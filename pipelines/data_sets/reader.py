@@ -5,7 +5,7 @@ Rows of a file are kept in this database until they are checked and stored, so t
 
 import os
 import threading
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from importlib.resources import files
 from pathlib import Path
@@ -19,7 +19,7 @@ from pipelines.data_sets.errors import FileRefused, FilesUnreadable
 from warehouse.opening import connect
 
 # Memory of the query engine in megabytes; what needs more goes to the disk.
-_MEMORY_MB = 512
+_MEMORY_MB = 256
 _THREADS = 2
 # Time of one statement. A file of a day takes seconds.
 _SECONDS = 1_800.0
@@ -92,6 +92,8 @@ def open_reader(path: Path, network: str, data_sets: Sequence[DataSet]) -> Itera
     with closing(connection):
         connection.execute(f"set memory_limit = '{_MEMORY_MB}MB'; set threads = {_THREADS}; set timezone = 'UTC'")
         connection.execute("set preserve_insertion_order = false; set autoinstall_known_extensions = false")
+        # Staged rows are read once. Compressing them takes as long as everything else.
+        connection.execute("set force_compression = 'uncompressed'")
         connection.execute("set autoload_known_extensions = false")
         if any(data_set.folder.startswith(S3) for data_set in data_sets):
             _allow_s3(connection)
@@ -135,15 +137,3 @@ def quoted(text: str) -> str:
 def identifier(name: str) -> str:
     """Return a name of a column as an identifier of SQL."""
     return '"' + name.replace('"', '""') + '"'
-
-
-@contextmanager
-def staged_transaction(reader: Reader) -> Generator[None]:
-    """Run all statements inside in one transaction of the database of staged rows."""
-    reader.connection.begin()
-    try:
-        yield
-    except BaseException:
-        reader.connection.rollback()
-        raise
-    reader.connection.commit()

@@ -10,7 +10,7 @@ from control.networks.data_sets import DataSet
 from pipelines.chain.coverage import Watched
 from pipelines.data_sets.errors import FileRefused
 from pipelines.data_sets.listing import Unit, unchanged
-from pipelines.data_sets.reader import Reader, identifier, quoted, staged_transaction
+from pipelines.data_sets.reader import Reader, identifier, quoted
 from pipelines.extract.data_sets import ColumnKind, FileColumn, FileForm, FileTable
 from pipelines.extract.family import HEADERS
 from pipelines.ranges import BlockRange
@@ -24,8 +24,8 @@ _MOST_BYTES = 64 * 2**30
 _MOST_UNPACKED_BYTES = 512 * 2**30
 _MOST_ROWS = 2_000_000_000
 _MOST_COLUMNS = 200
-# Rows of a part: some 100 MB decoded. Each write costs some 15 ms of processor time, regardless of its size.
-ROWS_PER_PART = 200_000
+# Rows of a part: some 50 MB decoded. Each write costs some 15 ms of processor time, regardless of its size.
+ROWS_PER_PART = 100_000
 
 _NUMBERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "HUGEINT")
 _FLOATING = ("FLOAT", "DOUBLE")
@@ -243,16 +243,16 @@ def stage(
         return staged, int(known[0])
     drop_staged(reader)
     main = next(iter(form.rows.values())).name
-    with staged_transaction(reader):
-        if form.blocks is not None:
-            _stage_blocks(reader, form.blocks, unit, main)
-        reader.run("create or replace table bounds (first bigint, last bigint)")
-        duplicates = sum(_stage_rows(reader, ROW_TABLES[name], family, unit, form, wanted, main) for name in tables)
-        _check_bounds(staged, head_number)
-        _stage_facts(reader, staged)
-        if not unchanged(reader, unit):
-            raise FileRefused("it changed while it was read")
-        reader.run("insert into stage values (?, ?, false)", [fingerprint, duplicates])
+    # Not in one transaction, which would keep all rows in memory: without the row in `stage`, they do not count.
+    if form.blocks is not None:
+        _stage_blocks(reader, form.blocks, unit, main)
+    reader.run("create or replace table bounds (first bigint, last bigint)")
+    duplicates = sum(_stage_rows(reader, ROW_TABLES[name], family, unit, form, wanted, main) for name in tables)
+    _check_bounds(staged, head_number)
+    _stage_facts(reader, staged)
+    if not unchanged(reader, unit):
+        raise FileRefused("it changed while it was read")
+    reader.run("insert into stage values (?, ?, false)", [fingerprint, duplicates])
     return staged, duplicates
 
 
@@ -263,6 +263,8 @@ def drop_staged(reader: Reader) -> None:
         if name.startswith(("staged_", "block_facts", "bounds", "blocks_of_files")):
             reader.run(f"drop table if exists {name}")
     reader.run("delete from stage")
+    # Frees the space of the rows for the next ones.
+    reader.run("checkpoint")
 
 
 def is_checked(reader: Reader) -> bool:
@@ -347,7 +349,7 @@ def _stage_rows(
         f"""
         select {key} from staged_{table.name}
         where block_time is null or ({check}) is not true
-        limit 1
+        order by {key} limit 1
         """
     ).fetchone()
     if faulty is not None:
@@ -382,12 +384,13 @@ def _stage_facts(reader: Reader, staged: Staged) -> None:
     facts = " union ".join(f"select block_number, block_hash, block_time from staged_{name}" for name in staged.tables)
     reader.run(f"create or replace table block_facts as select distinct * from ({facts})")
     row = reader.run(
-        """
+        f"""
         select block_number
         from (
             select
                 block_number,
-                lag(block_number) over later = block_number
+                ({staged.form.block_check}) is not true
+                or lag(block_number) over later = block_number
                 or lag(block_time) over later > block_time
                 or lag(block_hash) over later = block_hash as is_false
             from block_facts
@@ -397,7 +400,9 @@ def _stage_facts(reader: Reader, staged: Staged) -> None:
         """
     ).fetchone()
     if row is not None:
-        raise FileRefused(f"block {row[0]} has two hashes or times, or a time before that of an earlier block")
+        raise FileRefused(
+            f"block {row[0]} has a malformed hash, two hashes or times, or a time before an earlier block"
+        )
 
 
 def _check_bounds(staged: Staged, head_number: int) -> None:
@@ -507,10 +512,10 @@ def _converted(kind: ColumnKind, column: str, type_: str) -> str | None:
             return f"lower({column})" if is_text else None
         case ColumnKind.BYTES_LIST:
             if is_text:
-                return f"string_split(lower({column}), ',')"
+                return f"string_split({column}, ',')"
             if type_ == "BLOB[]":
-                return f"list_transform({column}, lambda one: '0x' || lower(hex(one)))"
-            return f"list_transform({column}, lambda one: lower(one))" if type_ == "VARCHAR[]" else None
+                return f"list_transform({column}, lambda one: '0x' || hex(one))"
+            return column if type_ == "VARCHAR[]" else None
         case ColumnKind.AMOUNT:
             if type_ == "BLOB":
                 return f"'0x' || lower(hex({column}))"

@@ -17,7 +17,7 @@ class ColumnKind(StrEnum):
     BYTES = "bytes"
     """Bytes, or 0x text (lower-case 0x text)."""
     BYTES_LIST = "bytes list"
-    """A list of these, in CSV with commas between (list of lower-case 0x text)."""
+    """A list of these, in CSV with commas between (list of 0x text in any case)."""
     AMOUNT = "amount"
     """An integer of up to 256 bits: decimal text, 0x text, big-endian bytes, or an integer (one of the two texts)."""
     TIME = "time"
@@ -67,7 +67,8 @@ class FileForm:
 
     Attributes:
         rows: files of rows, by raw table; the first one says which files there are.
-        checks: for each raw table, an SQL condition that each well-formed row fulfils.
+        checks: for each raw table, an SQL condition that each well-formed row fulfils, beside that of its block.
+        block_check: the same for the hash of a block.
         blocks: files with block_number, block_hash and block_time; None: the files of rows have these.
         coverage: files that say for which addresses and blocks the others are complete (subject_kind, address,
             from_block, to_block); None: they are complete for every address.
@@ -75,5 +76,6 @@ class FileForm:
 
     rows: Mapping[str, FileTable]
     checks: Mapping[str, str]
+    block_check: str
     blocks: FileTable | None = None
     coverage: FileTable | None = None

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from tests.bench.measurement import Measurement
 from tests.bench.workload import BLOCK_SECONDS, running_world
 from tests.chain.world import Token, World, holder_at
+from tests.datasets.chain_files import write_aws
 
 # Events in a transaction, transactions in a block, blocks.
 _DENSE = (5, 40, 1000)
@@ -26,11 +27,13 @@ _EMPTY_BLOCKS = 3_000
 _DENSE_APART, _EMPTY_APART = 10, 100
 _WALLET = holder_at(0)
 _REPEAT = 3
+_FINAL = 70
+_AWS = "aws/logs/date={date}/*.parquet"
 _MIB = 2**20
 
 
 class Case(NamedTuple):
-    """A history to collect: its name, subject and blocks, and its minimal number of rows."""
+    """A history to collect: its name, subject and blocks, its minimal number of rows, and its files, if any."""
 
     name: str
     kind: str
@@ -39,13 +42,14 @@ class Case(NamedTuple):
     first: int
     last: int
     least_rows: int
+    files: str = ""
 
 
 def run(folder: Path, repeat: int | None, note: Callable[[str], None], measured: list[Measurement]) -> None:
     """Fill the chains once, then collect each past `repeat` times."""
     for fill in (_fill_dense, _fill_empty):
         with running_world(max(_EMPTY_BLOCKS, _DENSE[2])) as world:
-            cases = fill(world, note)
+            cases = fill(world, folder, note)
             for number in range(repeat or _REPEAT):
                 for case in cases:
                     note(f"history: {case.name}, run {number + 1}")
@@ -55,7 +59,7 @@ def run(folder: Path, repeat: int | None, note: Callable[[str], None], measured:
                     measured += _measurements(case, found)
 
 
-def _fill_dense(world: World, note: Callable[[str], None]) -> list[Case]:
+def _fill_dense(world: World, folder: Path, note: Callable[[str], None]) -> list[Case]:
     events, transactions, blocks = _DENSE
     rows = events * transactions * blocks
     token = world.deploy_token("BENCH", 18)
@@ -65,17 +69,21 @@ def _fill_dense(world: World, note: Callable[[str], None]) -> list[Case]:
         world.submit(world.deployer, _WALLET, value=1)
         world.emit_blocks(token, blocks=_DENSE_APART, transactions=transactions, events=events, holders=_HOLDERS)
     last = _end(world, token)
+    # Files are read up to the newest final block.
+    world.node.mine_empty(_FINAL, BLOCK_SECONDS)
+    write_aws(world.node, folder / "aws", tables=["logs"])
     # The wallet is the first of the receivers, and each part begins again with the first receiver.
     received = blocks // _DENSE_APART * -(-(_DENSE_APART * transactions * events) // _HOLDERS)
     payments = blocks // _DENSE_APART
     return [
         Case("token, dense", "token", token.address, "", first, last, rows),
+        Case("token, dense, from files", "token", token.address, "", first, last, rows, f"{folder}/{_AWS}"),
         Case("wallet in full, dense", "wallet", _WALLET, "full", first, last, received + payments),
         Case("wallet by balance, dense", "wallet", _WALLET, "balance-only", first, last, received),
     ]
 
 
-def _fill_empty(world: World, note: Callable[[str], None]) -> list[Case]:
+def _fill_empty(world: World, folder: Path, note: Callable[[str], None]) -> list[Case]:
     token = world.deploy_token("BENCH", 18)
     note(f"history: {_EMPTY_BLOCKS:,} empty blocks")
     first = world.node.head() + 1
@@ -100,7 +108,17 @@ def _end(world: World, token: Token) -> int:
 def measure(world: World, folder: Path, case: Case) -> dict[str, Any]:
     """Collect a history in a separate process; return its output."""
     folder.mkdir(parents=True)
-    arguments = [world.node.pid, folder, world.node.url, case.kind, case.address, case.native, case.first, case.last]
+    arguments = [
+        world.node.pid,
+        folder,
+        world.node.url,
+        case.kind,
+        case.address,
+        case.native,
+        case.first,
+        case.last,
+        case.files,
+    ]
     command = [sys.executable, "-m", "tests.bench.history_process", *map(str, arguments)]
     answer: dict[str, Any] = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     return answer

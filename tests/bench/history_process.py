@@ -1,17 +1,22 @@
-"""One measured history: `python -m tests.bench.history_process NODE_PID FOLDER URL KIND ADDRESS NATIVE FIRST LAST`.
+"""One measured history.
 
-KIND is token or wallet, NATIVE full, balance-only or nothing. A first cycle stores the network's state. Then the run
-collects the history, and the next cycle makes the readings that open and close it.
-Prints one JSON object: blocks, rows (transfers, transactions and internal transfers), readings, peak and imported in
-bytes. For each step (history, cycle) it has wall seconds, and processor seconds of this process and of the node.
+`python -m tests.bench.history_process NODE_PID FOLDER URL KIND ADDRESS NATIVE FIRST LAST FILES`: KIND is token or
+wallet, NATIVE full, balance-only or nothing, FILES a data set in the form of AWS Open Data or nothing.
+
+A first cycle stores the network's state. Then the run collects the history, and the next cycle makes the readings that
+open and close it. Prints one JSON object: blocks, rows (transfers, transactions and internal transfers), readings, peak
+and imported in bytes. For each step (history, cycle) it has wall seconds, and processor seconds of this process and of
+the node.
 """
 
 import json
 import sys
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 from control.clock import stored_now
+from control.networks.data_sets import DataSet
 from control.networks.definitions import load_networks
 from control.settings import load_settings
 from control.snapshot import ControlSnapshot
@@ -46,11 +51,15 @@ def _rows(report: NetworkReport) -> dict[str, int]:
     return report.rows
 
 
-def main(node_pid: str, folder: str, url: str, kind: str, address: str, native: str, first: str, last: str) -> None:
+def main(
+    node_pid: str, folder: str, url: str, kind: str, address: str, native: str, first: str, last: str, files: str
+) -> None:
     """Collect the history and print its measurements."""
     imported = peak_bytes()
     networks = load_networks(load_settings({}).networks_file, {"LOCAL_RPC_URL": url})
     network = networks[_NETWORK]
+    if files:
+        network = networks[_NETWORK] = replace(network, data_sets=(DataSet("aws", "aws", files),))
     node = open_node(network)
     with open_warehouse(Path(folder) / "warehouse.duckdb") as connection:
         batch_id = open_batch(connection, "before")
@@ -58,7 +67,12 @@ def main(node_pid: str, folder: str, url: str, kind: str, address: str, native: 
         _rows(collect_network(connection, node, batch_id))
         clock = Clock(int(node_pid))
         (report,) = collect_history(
-            connection, networks, open_batch(connection, "history"), lambda: False, lambda: None
+            connection,
+            networks,
+            open_batch(connection, "history"),
+            lambda: False,
+            lambda: None,
+            staging=Path(folder) / "staging",
         )
         connection.execute(_CLOSING)
         history = clock.read()

@@ -23,37 +23,42 @@ _PARTIES = {"token_address": _BYTES, "from_address": _BYTES, "to_address": _BYTE
 _NOT_EXACT = "its amounts are floating-point numbers, which are not exact; use {} in their place"
 
 _LARGEST = 2**256 - 1
-_AMOUNT_CHECK = (
-    "regexp_full_match({0}, '0x[0-9a-f]{{64}}') or regexp_full_match({0}, '[0-9]{{1,77}}') "
-    f"or (regexp_full_match({{0}}, '[0-9]{{{{78}}}}') and {{0}} <= '{_LARGEST}')"
-)
-_BLOCK_CHECK = (
-    "block_number between 0 and 1152921504606846975 and transaction_index between 0 and 2147483647 "
-    "and regexp_full_match(concat(block_hash, transaction_hash), '(0x[0-9a-f]{64}){2}')"
-)
 
 
-def _addresses(*names: str) -> str:
-    return f"regexp_full_match(concat({', '.join(names)}), '(0x[0-9a-f]{{40}}){{{len(names)}}}')"
+def _are(form: str, *names: str) -> str:
+    return " and ".join(f"regexp_full_match({name}, '{form}')" for name in names)
+
+
+def _are_hashes(*names: str) -> str:
+    return _are("0x[0-9a-f]{64}", *names)
+
+
+def _are_addresses(*names: str) -> str:
+    return _are("0x[0-9a-f]{40}", *names)
 
 
 def _is_amount(name: str) -> str:
-    return f"({_AMOUNT_CHECK.format(name)})"
+    decimal = f"{_are('[0-9]{1,77}', name)} or ({_are('[0-9]{78}', name)} and {name} <= '{_LARGEST}')"
+    return f"({_are_hashes(name)} or {decimal})"
 
 
+_BLOCK_CHECK = (
+    "block_number between 0 and 1152921504606846975 and transaction_index between 0 and 2147483647 "
+    f"and {_are_hashes('transaction_hash')}"
+)
 _CHECKS = {
     TOKEN_TRANSFERS.name: (
-        f"{_BLOCK_CHECK} and log_index between 0 and 2147483647 and {_addresses(*_PARTIES)} "
+        f"{_BLOCK_CHECK} and log_index between 0 and 2147483647 and {_are_addresses(*_PARTIES)} "
         f"and {_is_amount('amount_raw')}"
     ),
     TRANSACTIONS.name: (
-        f"{_BLOCK_CHECK} and {_addresses('from_address')} and {_is_amount('value_raw')} "
-        f"and (to_address is null or {_addresses('to_address')}) "
-        f"and (created_address is null or {_addresses('created_address')}) "
+        f"{_BLOCK_CHECK} and {_are_addresses('from_address')} and {_is_amount('value_raw')} "
+        f"and (to_address is null or {_are_addresses('to_address')}) "
+        f"and (created_address is null or {_are_addresses('created_address')}) "
         f"and (fee_raw is null or {_is_amount('fee_raw')}) and (gas_used is null or gas_used >= 0)"
     ),
     INTERNAL_TRANSFERS.name: (
-        f"{_BLOCK_CHECK} and trace_index between 0 and 2147483647 and {_addresses('from_address', 'to_address')} "
+        f"{_BLOCK_CHECK} and trace_index between 0 and 2147483647 and {_are_addresses('from_address', 'to_address')} "
         f"and {_is_amount('amount_raw')} and kind in ('call', 'create', 'selfdestruct')"
     ),
 }
@@ -71,7 +76,7 @@ def _blocks(number: str, hash_: str) -> FileTable:
 
 
 def _transfers(table: FileTable, blocks: FileTable | None = None) -> FileForm:
-    return FileForm({TOKEN_TRANSFERS.name: table}, _CHECKS, blocks)
+    return FileForm({TOKEN_TRANSFERS.name: table}, _CHECKS, _are_hashes("block_hash"), blocks)
 
 
 _LOG = {**_POSITION, "address": _BYTES, "topics": FileColumn(ColumnKind.BYTES_LIST), "data": _BYTES}
@@ -151,6 +156,7 @@ _EXPORTED = FileForm(
         ),
     },
     _CHECKS,
+    _are_hashes("block_hash"),
     coverage=FileTable(
         "coverage",
         {

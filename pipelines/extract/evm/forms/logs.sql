@@ -7,13 +7,13 @@ select
     transaction_hash,
     log_index,
     address as token_address,
-    '0x' || substr(topics[2], 27) as from_address,
-    '0x' || substr(topics[3], 27) as to_address,
+    lower('0x' || substring(topics[2], 27)) as from_address,
+    lower('0x' || substring(topics[3], 27)) as to_address,
     data as amount_raw
 from file
 where
-    topics[1] = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef'
+    lower(topics[1]) = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef'
     and len(topics) = 3
-    and length(data) = 66
-    and topics[2][:26] = '0x000000000000000000000000'
-    and topics[3][:26] = '0x000000000000000000000000'
+    and strlen(data) = 66
+    and starts_with(lower(topics[2]), '0x000000000000000000000000')
+    and starts_with(lower(topics[3]), '0x000000000000000000000000')
