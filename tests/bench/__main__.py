@@ -15,7 +15,20 @@ from types import FrameType
 from typing import TypeAlias
 
 from tests import CHECKOUT
-from tests.bench import api, cycle, extract, history, idle, latency, observations, outputs, reports, scale, values
+from tests.bench import (
+    api,
+    cycle,
+    extract,
+    files,
+    history,
+    idle,
+    latency,
+    observations,
+    outputs,
+    reports,
+    scale,
+    values,
+)
 from tests.bench.machine import describe_machine
 from tests.bench.measurement import Measurement, as_text, summarised
 from tests.chain.process import adopt_orphans, stop_descendants
@@ -26,6 +39,7 @@ _BENCHMARKS: dict[str, _Benchmark] = {
     "extract": extract.run,
     "outputs": outputs.run,
     "history": history.run,
+    "files": files.run,
     "observations": observations.run,
     "cycle": cycle.run,
     "latency": latency.run,
