@@ -243,6 +243,14 @@ class CollectedRange(Schema, frozen=True, kw_only=True):
             "of them was. `false`: neither, or not yet."
         ),
     ]
+    source: Annotated[
+        str,
+        Meta(
+            description="Origin of the rows: `node`, or the name of a data set of files. Several names are sorted and "
+            "joined by a comma and a space.",
+            examples=["aws, node"],
+        ),
+    ]
 
 
 class HistoryRange(Schema, frozen=True, kw_only=True):

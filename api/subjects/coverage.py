@@ -52,6 +52,7 @@ def to_subject_coverage(snapshot: Snapshot, view: View, history: Sequence[Operat
                 from_block=row.from_block,
                 to_block=row.to_block,
                 verified=row.verified or "false",
+                source=row.source or "node",
             )
             for row in view.ranges
             if row.is_covered and row.to_block is not None

@@ -52,6 +52,7 @@ class CoverageRow(Row, frozen=True):
     is_covered: bool
     reason: GapReason | None
     verified: Verified | None = None
+    source: str | None = None
 
 
 class BlockRow(Row, frozen=True):

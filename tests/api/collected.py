@@ -76,7 +76,8 @@ class Collected:
     def collected(self, kind: str, address: str, ranges: Iterable[tuple[int, int]] = _RANGES) -> None:
         """Mark ranges of an address as fully collected; kinds are those of `raw.coverage`.
 
-        The second reading of the first range was complete; those of the other ranges were samples.
+        Files gave the transfers of the first range. Its second reading was complete; those of the other ranges were
+        samples.
         """
         for number, (first, last) in enumerate(ranges):
             self._add(
@@ -97,6 +98,7 @@ class Collected:
                 provider="node",
                 collected_at=self._newest,
                 batch_id=_BATCH,
+                data_set="aws" if number == 0 and kind != "native" else None,
             )
 
     def view(self, subject_key: int, window_keys: Iterable[int], native: str | None) -> None:

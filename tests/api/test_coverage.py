@@ -45,6 +45,7 @@ def coverage_rows(world: World, subject_id: str, ranges: Sequence[Range]) -> lis
                 "is_covered": reason is None,
                 "reason": reason,
                 "verified": "true" if reason is None else None,
+                "source": "node" if reason is None else None,
             }
         )
     return rows
@@ -68,10 +69,11 @@ def gaps(answer: dict[str, Any]) -> list[tuple[str | None, str | None, str]]:
 
 
 @pytest.mark.parametrize(
-    ("path", "operation_id"), [(TOKEN, EXAMPLE_TOKEN_OPERATION_ID), (WALLET, EXAMPLE_WALLET_OPERATION_ID)]
+    ("path", "operation_id", "source"),
+    [(TOKEN, EXAMPLE_TOKEN_OPERATION_ID, "aws"), (WALLET, EXAMPLE_WALLET_OPERATION_ID, "aws, node")],
 )
 def test_coverage_lists_windows_history_collected_ranges_and_gaps(
-    client: TestClient[Any], path: str, operation_id: str
+    client: TestClient[Any], path: str, operation_id: str, source: str
 ) -> None:
     answer = client.get(f"{path}/coverage").json()
     assert answer == {
@@ -87,8 +89,22 @@ def test_coverage_lists_windows_history_collected_ranges_and_gaps(
             }
         ],
         "collected": [
-            {"from": stamp(100), "to": stamp(200), "fromBlock": 100, "toBlock": 200, "verified": "true"},
-            {"from": stamp(251), "to": stamp(400), "fromBlock": 251, "toBlock": 400, "verified": "sampled"},
+            {
+                "from": stamp(100),
+                "to": stamp(200),
+                "fromBlock": 100,
+                "toBlock": 200,
+                "verified": "true",
+                "source": source,
+            },
+            {
+                "from": stamp(251),
+                "to": stamp(400),
+                "fromBlock": 251,
+                "toBlock": 400,
+                "verified": "sampled",
+                "source": "node",
+            },
         ],
         "gaps": [
             {"from": None, "to": stamp(100), "fromBlock": 1, "toBlock": 99, "reason": "BeforeTracking"},

@@ -641,6 +641,7 @@ def _add_foreign_subject(rows: dict[str, list[dict[str, Any]]], world: World, su
                 "is_covered": reason is None,
                 "reason": reason,
                 "verified": "true" if reason is None else None,
+                "source": "node" if reason is None else None,
             }
         )
 

@@ -192,7 +192,11 @@ def compare(world: World, stores: Stores) -> None:
         ),
         set(expected.supply_changes),
     )
-    same("coverage", rows("subject_key, from_block, to_block, is_covered, reason", "coverage"), set(expected.coverage))
+    same(
+        "coverage",
+        rows("subject_key, from_block, to_block, is_covered, reason, source", "coverage"),
+        set(expected.coverage),
+    )
     same(
         "token_activities",
         integers(

@@ -49,7 +49,7 @@ class Expected(NamedTuple):
     wallet_activities: set[
         tuple[int, str, str | None, str, int, int, int, int | None, str | None, str | None, str, str | None, int | None]
     ]
-    coverage: set[tuple[int, int, int | None, bool, str | None]]
+    coverage: set[tuple[int, int, int | None, bool, str | None, str | None]]
     as_of: dict[int, tuple[int | None, int | None]]
     behaviours: dict[int, str | None]
     holdings_complete: dict[int, bool]
@@ -448,9 +448,25 @@ class Oracle:
                 stretches[-1] = (stretches[-1][0], last, is_covered, reason)
             else:
                 stretches.append((first, last, is_covered, reason))
-        result.coverage.update((subject.key, *row) for row in stretches)
+        result.coverage.update(
+            (subject.key, *row, self._source(subject, range(row[0], row[1] + 1)) if row[2] else None)
+            for row in stretches
+        )
         if is_awaited:
-            result.coverage.add((subject.key, world.known_head + 1, None, False, "NotYetCollected"))
+            result.coverage.add((subject.key, world.known_head + 1, None, False, "NotYetCollected", None))
+
+    def _source(self, subject: Subject, blocks: range) -> str:
+        """Return the origins of the rows of visible blocks, looked up block by block."""
+        native = self.world.visible_native(subject)
+        names = {
+            row.data_set or "node"
+            for row in self.world.coverage
+            for block in range(row.first, row.last + 1)
+            if row.address == subject.address
+            and block in blocks
+            and (row.kind == subject.kind or (row.kind == "native" and block in native))
+        }
+        return ", ".join(sorted(names))
 
     def _cap_table(
         self,

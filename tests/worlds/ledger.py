@@ -138,6 +138,7 @@ class Coverage(NamedTuple):
     address: str
     first: int
     last: int
+    data_set: str | None = None
 
 
 class World:
@@ -463,12 +464,14 @@ class World:
                     rows += 1
                     if not any(row[:3] == internal[:3] for row in self.internals):
                         self.internals.append(internal._replace(batch=self.batch))
+        # Files have some of the transfers, and none of the native movements.
+        data_set = {0: "aws", 1: "cryo"}.get(block // 3 % 4) if kind != "native" else None
         for position, row in enumerate(self.coverage):
-            if row[:2] == (kind, where) and row.last == block - 1:
+            if row == (kind, where, row.first, block - 1, data_set):
                 self.coverage[position] = row._replace(last=block)
                 break
         else:
-            self.coverage.append(Coverage(kind, where, block, block))
+            self.coverage.append(Coverage(kind, where, block, block, data_set))
         if rows:
             for subject in self.subjects.values():
                 if (subject.kind, subject.address) == ("wallet" if kind == "native" else kind, where):
@@ -689,6 +692,7 @@ class World:
                     "provider": "node",
                     "collected_at": GENESIS_TIME,
                     "batch_id": self.batch,
+                    "data_set": row.data_set,
                 }
                 for row in self.coverage
             ],

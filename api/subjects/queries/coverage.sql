@@ -5,7 +5,8 @@ select
     to_time,
     is_covered,
     reason,
-    verified
+    verified,
+    source
 from marts.coverage
 where subject_key = $subject_key and tenant_id = $tenant_id
 order by from_block nulls first, from_time nulls first

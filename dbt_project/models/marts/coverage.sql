@@ -24,6 +24,18 @@ covered_ranges as (
 
 ),
 
+visible_ranges as (
+
+    select * from {{ ref('stg_pipeline__visible_ranges') }}
+
+),
+
+collected_ranges as (
+
+    select * from {{ ref('stg_pipeline__coverage') }}
+
+),
+
 heads as (
 
     select * from {{ ref('stg_pipeline__visible_heads') }}
@@ -255,6 +267,43 @@ verified as (
 
 ),
 
+-- A wallet's movements of the native asset are collected apart from its transfers.
+origins as (
+
+    select
+        visible_ranges.subject_key,
+        coalesce(collected_ranges.data_set, 'node') as source,
+        greatest(visible_ranges.from_block, collected_ranges.from_block) as from_block,
+        least(visible_ranges.to_block, collected_ranges.to_block) as to_block
+    from visible_ranges
+    inner join subjects on visible_ranges.subject_key = subjects.subject_key
+    inner join collected_ranges
+        on
+            subjects.network = collected_ranges.network
+            and subjects.address = collected_ranges.address
+            and case when visible_ranges.is_native then 'native' else subjects.kind end = collected_ranges.subject_kind
+            and visible_ranges.from_block <= collected_ranges.to_block
+            and visible_ranges.to_block >= collected_ranges.from_block
+
+),
+
+sources as (
+
+    select
+        ranges.subject_key,
+        ranges.from_block,
+        string_agg(distinct origins.source, ', ' order by origins.source) as source
+    from ranges
+    inner join origins
+        on
+            ranges.subject_key = origins.subject_key
+            and ranges.from_block <= origins.to_block
+            and ranges.to_block >= origins.from_block
+    where ranges.is_covered
+    group by ranges.subject_key, ranges.from_block
+
+),
+
 timed as (
 
     select
@@ -271,12 +320,17 @@ timed as (
             when verified.is_in_full then 'true'
             when verified.is_in_full is not null then 'sampled'
             else 'false'
-        end as verified
+        end as verified,
+        sources.source
     from ranges
     left join verified
         on
             ranges.subject_key = verified.subject_key
             and ranges.from_block = verified.from_block
+    left join sources
+        on
+            ranges.subject_key = sources.subject_key
+            and ranges.from_block = sources.from_block
     left join blocks as first_blocks
         on
             ranges.network = first_blocks.network
