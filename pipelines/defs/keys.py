@@ -27,8 +27,8 @@ DISCOVERIES_LAST, HISTORY_LAST, OUTCOME_LAST = ({"dagster/priority": str(-place)
 
 _OF_EVERY_NETWORK: dict[str, tuple[str, ...]] = {
     "blocks": (
-        *("blocks", "view_ranges", "coverage", "covered_ranges", "visible_ranges", "visible_heads"),
-        *("network_states", "collection_failures", "reorganisations"),
+        *("blocks", "view_ranges", "coverage", "data_files", "covered_ranges", "visible_ranges"),
+        *("visible_heads", "network_states", "collection_failures", "reorganisations"),
     ),
     "token_metadata": ("token_metadata",),
     "balance_observations": ("balance_observations", "supply_observations"),

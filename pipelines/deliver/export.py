@@ -53,7 +53,8 @@ _NAMED_BY_TENANT = {
     "price_market_lists": "source_id in (select source_id from marts.price_routes where tenant_id = $tenant_id)",
 }
 # Counters of the whole installation show other tenants' changes; a tenant has counters of its own.
-_LEFT_OUT_MARTS = {"publication"}
+# Paths of data sets belong to the operator, and row counts of their files include the rows of all tenants.
+_LEFT_OUT_MARTS = {"publication", "data_files"}
 _LEFT_OUT = {("tenant_versions", "after_version"), ("recomputed_ranges", "shown_until_version")}
 _OWN_SUBJECTS = """
     with own_subjects as (

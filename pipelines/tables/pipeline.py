@@ -380,8 +380,8 @@ SOURCE = Source(
             Column(
                 "work",
                 VARCHAR,
-                "token, wallet or native: ranges of that kind; balances: balances of a past block; other: all "
-                "other requests.",
+                "token, wallet or native: ranges of that kind; files: checks of blocks from data sets; balances: "
+                "balances of a past block; other: all other requests.",
             ),
             Column(
                 "request_count",

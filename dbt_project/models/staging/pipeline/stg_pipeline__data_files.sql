@@ -1,0 +1,1 @@
+{{ staged('pipeline', 'data_files') }}
