@@ -1,6 +1,6 @@
 """Result rows of this folder's queries: one struct per query; its fields have the names and order of the columns."""
 
-from datetime import datetime
+from datetime import date, datetime
 
 from api.engine.rows import Row
 
@@ -21,3 +21,14 @@ class CollectionPaceRow(Row, frozen=True):
     requests_per_million: int
     answer_bytes_per_million: int
     milliseconds_per_million: int
+
+
+class DataFilesRow(Row, frozen=True):
+    """`data_files`: files of a data set for the same blocks; these are null before files of a day were read."""
+
+    data_set: str
+    day: date | None
+    from_block: int | None
+    to_block: int | None
+    file_count: int
+    byte_count: int

@@ -22,6 +22,23 @@ class SecondReadings(Schema, frozen=True, kw_only=True):
     off: Annotated[int, Meta(description="0: nothing is read a second time.")]
 
 
+class FilesEstimate(Schema, frozen=True, kw_only=True):
+    """Files of the network's data sets for blocks that are not collected for you yet. They have no native value."""
+
+    data_sets: Annotated[list[str], Meta(description="Names of the data sets, in the order in which they are read.")]
+    files: Annotated[int, Meta(description="Number of files.")]
+    bytes: Annotated[int, Meta(description="Size of the files.")]
+    days: Annotated[
+        int | None, Meta(description="Number of days that the files' names have; null if they have block numbers.")
+    ]
+    blocks: Annotated[int, Meta(description="Number of blocks; for unread files of a day it is estimated.")]
+    requests: Annotated[
+        int | None,
+        Meta(description="JSON-RPC requests that check the blocks against the node; null until files were checked."),
+    ]
+    seconds: Annotated[int | None, Meta(description="Time for the files; null until files were checked.")]
+
+
 class HistoryEstimate(Schema, frozen=True, kw_only=True):
     """Estimated requests of a history request to the network's node, at its pace so far."""
 
@@ -39,17 +56,25 @@ class HistoryEstimate(Schema, frozen=True, kw_only=True):
     blocks: Annotated[int | None, Meta(description="Number of blocks of the range that are not collected for you yet.")]
     native: Annotated[NativeModeName | None, Meta(description="How a wallet's native value would be collected.")]
     requests: Annotated[
-        int | None, Meta(description="Number of JSON-RPC requests; each call of a batch counts as one.")
+        int | None,
+        Meta(
+            description="Number of JSON-RPC requests for the blocks without `files`, and for native value of all "
+            "blocks; each call of a batch counts as one."
+        ),
     ]
-    bytes: Annotated[int | None, Meta(description="Decompressed size of the responses.")]
+    bytes: Annotated[int | None, Meta(description="Decompressed size of the responses to `requests`.")]
     seconds: Annotated[
         int | None, Meta(description="Time for the requests, without waiting for cycles or for the daily limit.")
     ]
     second_readings: Annotated[
         SecondReadings | None,
         Meta(
-            description="Requests of a second reading in later cycles, beside `requests`; null when they are unknown."
+            description="Requests of a second reading of the blocks without `files`, in later cycles, beside "
+            "`requests`; null when they are unknown."
         ),
+    ]
+    files: Annotated[
+        FilesEstimate | None, Meta(description="The part of the blocks that files have; null if they have none of it.")
     ]
     max_requests_per_day: Annotated[
         int | None,

@@ -171,6 +171,10 @@ class Collected:
             visible_to=self._visible_to,
         )
 
+    def file(self, **values: Any) -> None:
+        """Add a file of a data set, with these values."""
+        self._add("data_files", modified_at=self._newest, listed_at=self._newest, **values)
+
     def found(self, subject_key: int, holders: Iterable[str]) -> None:
         """Add holders that appear in no transfer."""
         for holder in holders:

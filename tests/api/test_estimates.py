@@ -1,5 +1,8 @@
 """Dry runs of history requests: estimates against costs computed from the observed pace per million blocks."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
 from math import ceil
 from typing import Any
 
@@ -11,7 +14,7 @@ from control import operations
 from control.operations import Report
 from tests.api.marts import publish
 from tests.api.test_errors import problem
-from tests.api.world import BIG_TOKEN_ID, FRESH_TOKEN_ID, NFT_TOKEN_ID, World, marts_rows, time_of
+from tests.api.world import BIG_TOKEN_ID, FILE_ON_RECORD, FRESH_TOKEN_ID, NFT_TOKEN_ID, World, marts_rows, time_of
 
 FRESH = f"/v1/tokens/{FRESH_TOKEN_ID}"
 TOKEN = f"/v1/tokens/{EXAMPLE_TOKEN_ID}"
@@ -22,6 +25,7 @@ PACES = {
     "token": (70_000, 5_000_000_001, 40_000_000),
     "wallet": (150_000, 2_000_000, 90_000_000),
     "native": (2_000_000, 100_000_000_000, 300_000_000),
+    "files": (3_000, 1, 7_000_000),
 }
 HEAD = 410
 
@@ -79,6 +83,7 @@ def test_estimate_is_blocks_times_observed_pace(
         "native": None,
         **cost(blocks, "token"),
         "secondReadings": second_readings(blocks, "token"),
+        "files": None,
     }
 
 
@@ -129,6 +134,153 @@ def test_wallet_estimate_includes_native_value_by_mode(observed: TestClient[Any]
         found = estimate(observed, WALLET, **{"from": "block:1", "to": "block:90", "native": native})
         assert found["native"] == (native or "full")
         assert {name: found[name] for name in ("requests", "bytes", "seconds")} == cost(found["blocks"], *works)
+
+
+@dataclass
+class File:
+    """A row of the mart `data_files`, and the blocks that a test expects of it."""
+
+    data_set: str
+    name: str
+    byte_count: int
+    first: int | None = None
+    last: int | None = None
+    day: date | None = None
+    status: str = "Listed"
+    network: str = "ethereum"
+
+    def row(self) -> dict[str, Any]:
+        return {
+            "network": self.network,
+            "data_set": self.data_set,
+            "file": f"/nowhere/{self.name}",
+            "byte_count": self.byte_count,
+            "day": self.day,
+            "from_block": self.first,
+            "to_block": self.last,
+            "status": self.status,
+            "listed_at": "2026-03-01 00:00:00",
+        }
+
+    def blocks(self) -> set[int]:
+        """Look each block up: that of a day by its time, unless the file was read."""
+        if self.first is not None and self.last is not None:
+            return set(range(self.first, self.last + 1))
+        return {block for block in range(1, HEAD + 1) if time_of(block).date() == self.day}
+
+
+def publish_files(world: World, files: Sequence[File], works: Sequence[str] = tuple(PACES), **more: Any) -> None:
+    rows = {"collection_paces": paces(*works), "data_files": [file.row() for file in files], **more}
+    publish(world.settings.serving_dir, 3, marts_rows(world) | rows)
+
+
+def files_estimate(files: Sequence[File], missing: set[int], sets: Sequence[str]) -> tuple[dict[str, Any], set[int]]:
+    """Estimate block by block; return also the blocks that no file has."""
+    used, rest = [], missing
+    for name in sets:
+        found = [file for file in files if file.data_set == name and file.blocks() & rest]
+        used += found
+        rest = rest.difference(*(file.blocks() for file in found))
+    found_cost = cost(len(missing - rest), "files")
+    return {
+        "dataSets": [name for name in sets if any(file.data_set == name for file in used)],
+        "files": len(used),
+        "bytes": sum(file.byte_count for file in used),
+        "days": len({file.day for file in used if file.day}) or None,
+        "blocks": len(missing - rest),
+        "requests": found_cost["requests"],
+        "seconds": found_cost["seconds"],
+    }, rest
+
+
+# The second file of 100 to 149 is of another table. 130 to 160 overlaps with it, the last file with the set before.
+FILES = [
+    File("blocks", "logs/100", 10**15, 100, 149),
+    File("blocks", "blocks/100", 7, 100, 149),
+    File("blocks", "logs/130", 11, 130, 160),
+    File("blocks", "logs/30", 13, 30, 40, status="Read"),
+    File("blocks", "logs/200", 17, 200, 400, status="Refused"),
+    File("blocks", "logs/50", 19, 50, 60, network="sepolia"),
+    File("days", "read", 23, 120, 125, day=date(2026, 1, 5), status="Read"),
+    File("days", "read too", 29, 120, 125, day=date(2026, 1, 5), status="Read"),
+    File("removed", "logs/1", 31, 1, 400),
+]
+
+
+@pytest.mark.parametrize(("first", "last"), [(1, 400), (35, 45), (110, 140), (120, 125), (121, 121), (145, 170)])
+def test_files_are_estimated_apart_from_blocks_without_files(
+    world: World, observed: TestClient[Any], first: int, last: int
+) -> None:
+    publish_files(world, FILES)
+    missing = set(range(first, last + 1))
+    found = estimate(observed, FRESH, **{"from": f"block:{first}", "to": f"block:{last}"})
+    own = [file for file in FILES if file.status != "Refused" and file.network == "ethereum"]
+    files, rest = files_estimate(own, missing, ("days", "blocks"))
+    assert found["files"] == files
+    assert found["status"] == "Estimated"
+    assert found["blocks"] == len(missing)
+    assert {name: found[name] for name in ("requests", "bytes", "seconds")} == cost(len(rest), "token")
+    if rest:
+        assert found["secondReadings"] == second_readings(len(rest), "token")
+    else:
+        assert found["secondReadings"] | {"mode": None} == {"mode": None, "full": 0, "sample": 0, "off": 0}
+
+
+@pytest.mark.parametrize(("days", "blocks"), [((-2, -1, 0, 1), 410), ((-1,), 99), ((0,), 311)])
+def test_blocks_of_unread_days_are_estimated_by_time(
+    world: World, observed: TestClient[Any], days: Sequence[int], blocks: int
+) -> None:
+    """The day of the head ends after it; days before the first block and after the head have no blocks."""
+    midnight = time_of(100).date()
+    files = [File("days", str(day), 5 + day, day=midnight + timedelta(days=day)) for day in days]
+    publish_files(world, files)
+    found = estimate(observed, FRESH, **{"from": "block:1"})
+    expected, _ = files_estimate(files, set(range(1, HEAD + 1)), ("days",))
+    assert found["files"] == expected
+    assert found["files"]["blocks"] == blocks
+
+
+def test_mart_has_the_files_on_record(world: World) -> None:
+    (row,) = marts_rows(world)["data_files"]
+    assert row.items() >= {"network": "ethereum", **FILE_ON_RECORD}.items()
+
+
+def test_files_of_collected_blocks_do_not_count(world: World, observed: TestClient[Any]) -> None:
+    collected = observed.get(f"{TOKEN}/coverage").json()["collected"]
+    own = {number for part in collected for number in range(part["fromBlock"], part["toBlock"] + 1)}
+    publish_files(world, FILES)
+    found = estimate(observed, TOKEN, **{"from": "block:110", "to": "block:140"})
+    assert set(range(110, 141)) <= own
+    assert (found["blocks"], found["files"]) == (0, None)
+
+
+def test_native_value_of_wallets_is_not_in_files(world: World, observed: TestClient[Any]) -> None:
+    publish_files(world, FILES)
+    found = estimate(observed, WALLET, **{"from": "block:31", "to": "block:45", "native": "full"})
+    assert (found["blocks"], found["files"]["blocks"]) == (15, 10)
+    by_transfers, by_native = cost(5, "wallet"), cost(15, "native")
+    assert found["requests"] == by_transfers["requests"] + by_native["requests"]
+    assert found["bytes"] == by_transfers["bytes"] + by_native["bytes"]
+
+
+def test_files_that_were_never_checked_have_no_requests(world: World, observed: TestClient[Any]) -> None:
+    publish_files(world, FILES, ["token"])
+    found = estimate(observed, FRESH, **{"from": "block:120", "to": "block:125"})
+    assert (found["status"], found["detail"], found["requests"]) == ("Estimated", None, 0)
+    assert (found["files"]["requests"], found["files"]["seconds"]) == (None, None)
+
+
+def test_files_are_estimated_before_the_node_was_observed(world: World, observed: TestClient[Any]) -> None:
+    publish_files(world, FILES, ["files"])
+    found = estimate(observed, FRESH, **{"from": "block:155", "to": "block:165"})
+    assert found["files"]["blocks"] == 6
+    assert (found["status"], found["requests"], found["files"]["requests"]) == ("NothingObserved", None, 1)
+
+
+def test_unread_days_without_known_time_between_blocks_do_not_count(world: World, observed: TestClient[Any]) -> None:
+    publish_files(world, [File("days", "unread", 5, day=time_of(100).date()), FILES[0]], blocks=[])
+    found = estimate(observed, FRESH, **{"from": "block:1", "to": "block:400"})
+    assert (found["files"]["dataSets"], found["files"]["blocks"]) == (["blocks"], 50)
 
 
 def test_unknown_creation_block_gives_an_upper_bound(world: World, observed: TestClient[Any]) -> None:

@@ -85,6 +85,16 @@ poll_seconds = 12
 max_requests_per_day = 5000
 explorer = "https://explorer.example"
 
+[[network.data_set]]
+name = "days"
+form = "aws"
+files = "/nowhere/date={date}/*.parquet"
+
+[[network.data_set]]
+name = "blocks"
+form = "cryo-logs"
+files = "/nowhere/{table}/{first}_to_{last}.parquet"
+
 [[network]]
 name = "sepolia"
 display_name = "Sepolia"
@@ -109,6 +119,20 @@ native = { symbol = "BTC", decimals = 8 }
 finality_depth = 6
 poll_seconds = 30
 """
+
+FILE_ON_RECORD: Mapping[str, Any] = {
+    "data_set": "blocks",
+    "file": "/nowhere/logs/1_to_9.parquet",
+    "byte_count": 2**40,
+    "day": None,
+    "from_block": 1,
+    "to_block": 9,
+    "status": "Refused",
+    "detail": "it is cut",
+    "row_count": None,
+    "duplicate_count": None,
+}
+"""A file in the raw tables. Estimates ignore it, because it is refused."""
 
 LEDGER_OF_KEYS = "bitcoin-main"
 XPUB = "xpub6ERApfZwUNrhLCkDtcHTcxd75RbzS1ed54G1LkBUHQVHQKqhMkhgbmJbZRkrgZw4koxb5JaHWkY4ALHY2grBGRjaDMzQLcgJvLJuZZvRcEL"
@@ -443,6 +467,7 @@ _BY_DBT = (
     "supply_changes",
     "token_holders",
     "wallet_balances",
+    "data_files",
 )
 
 
@@ -519,6 +544,7 @@ def _fill(world: World, warehouse: Path) -> None:
     raw.balances(400, "native", {wallet: 6 * 10**18 - 21_000})
     raw.transfer(120, 6, GONE, h4, wallet, 5)
     raw.balances(400, STRANGE, {wallet: 9})
+    raw.file(**FILE_ON_RECORD)
     networks = load_networks(world.settings.networks_file, {})
     raw.write(warehouse, snapshot, networks, keys.values())
 
