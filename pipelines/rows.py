@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Literal, NamedTuple, TypeAlias
 
-from pipelines.ranges import BlockRange
+from control.ranges import BlockRange
 
 Kind: TypeAlias = Literal["token", "wallet", "native"]
 """Rows that are collected for an address.
@@ -43,15 +43,9 @@ class UsageRecord(NamedTuple):
     """Usage of a piece of work.
 
     Attributes:
-<<<<<<< HEAD
-        work: the kind of segment; `files` of data sets, whose rows are checked; `balances` of a past block; `other` for
-            requests of none of these.
-        units: blocks of the segment; balances.
-=======
         work: the kind of segment; `files` for checks of blocks from data sets; `balances` of a past block; `other`
             for all other requests.
         units: blocks of the segment or of the files; balances.
->>>>>>> 6349b731 (Publish the files of data sets as a mart, for estimates)
         milliseconds: duration of the reading.
     """
 

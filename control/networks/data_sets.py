@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 S3 = "s3://"
 DATE, FIRST, LAST, TABLE = "{date}", "{first}", "{last}", "{table}"
+NODE = "node"
+"""What coverage names as the source of rows that a node gave; no data set has this name."""
 _PLACEHOLDER = re.compile(r"\{[^}]*\}")
 _ENDINGS = (".parquet", ".csv", ".csv.gz")
 
@@ -59,6 +61,8 @@ def check_data_set(data_set: DataSet, forms: Mapping[str, FormShape]) -> None:
     """
     if not forms:
         raise ValueError("networks of this family have no data sets; remove it")
+    if data_set.name == NODE:
+        raise ValueError("field 'name': is 'node', which means rows of a node; write another name")
     shape = forms.get(data_set.form)
     if shape is None:
         raise ValueError(f"field 'form': is {data_set.form!r}; write one of {', '.join(forms)}")

@@ -16,11 +16,11 @@ from typing import NamedTuple
 import duckdb
 import polars as pl
 
+from control.ranges import BlockRange
 from pipelines.balances.readings import Pair, insert_balance_observations, with_tenants
 from pipelines.chain.segments import Collector, record_others
 from pipelines.extract.errors import ExtractError, StateUnavailable
 from pipelines.extract.family import PAST_BALANCES, Header
-from pipelines.ranges import BlockRange
 from pipelines.raw.builds import has_relation
 from pipelines.raw.database import named, transaction
 from pipelines.raw.frames import registered

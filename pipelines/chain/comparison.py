@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 
 from control.networks import sampling
-from pipelines.ranges import BlockRange, merged
+from control.ranges import BlockRange, merged
 from pipelines.rows import Segment
 from pipelines.tables.families import ROW_TABLES
 

@@ -8,7 +8,7 @@ import duckdb
 import polars as pl
 
 from control.clock import stored_now
-from pipelines.ranges import BlockRange
+from control.ranges import BlockRange
 from pipelines.raw.database import transaction
 from pipelines.raw.frames import registered
 from pipelines.rows import Kind

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import duckdb
 
 from control.clock import stored_now
+from control.ranges import BlockRange
 from pipelines.chain.coverage import Watched
-from pipelines.ranges import BlockRange
 from pipelines.raw.builds import has_relation
 from pipelines.raw.database import sql
 

@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import duckdb
 
+from control.ranges import BlockRange, difference
 from pipelines.chain.coverage import Watched, read_coverage
-from pipelines.ranges import BlockRange, difference
 from pipelines.rows import Kind, Segment
 
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import duckdb
 import polars as pl
 
+from control.ranges import BlockRange
 from pipelines.chain.coverage import Watched, record_coverage, tracked_kind
-from pipelines.ranges import BlockRange
 from pipelines.raw.database import transaction
 from pipelines.raw.frames import registered
 from pipelines.raw.usage import record_usage

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 import duckdb
 import polars as pl
 
+from control.ranges import BlockRange
 from pipelines.chain.headers import hashes_of, missing_headers
 from pipelines.chain.rows import HashMismatchError, store_segment
 from pipelines.chain.states import record_collection, record_failure
 from pipelines.chain.times import store_headers
 from pipelines.extract.errors import ExtractError
 from pipelines.extract.family import Node, Part
-from pipelines.ranges import BlockRange
 from pipelines.raw.database import family_sql
 from pipelines.raw.frames import registered
 from pipelines.raw.usage import record_usage
@@ -95,18 +95,21 @@ class Collector:
         """
         return self.take(segment, self.node.collect(segment, self.final_number))
 
-    def take(self, segment: Segment, parts: Iterable[Part], data_set: str | None = None) -> Generator[Segment]:
+    def take(
+        self, segment: Segment, parts: Iterable[Part], data_set: str | None = None, began: float | None = None
+    ) -> Generator[Segment]:
         """Store parts of a segment with their coverage; yield the segment with the blocks of each one after storing it.
 
         Args:
             segment: requested addresses and blocks.
             parts: results of the request, read one by one.
             data_set: name of the data set whose files they are from; None: the node gives them.
+            began: time on the monotonic clock at which the work for the first part began; None: now.
 
         Raises:
             ExtractError, HashMismatchError: as `collect`.
         """
-        began = time.monotonic()
+        began = time.monotonic() if began is None else began
         for part in parts:
             written = segment._replace(covered=part.covered)
             self._store(written, part, data_set, began)

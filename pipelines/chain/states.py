@@ -3,7 +3,7 @@
 import duckdb
 
 from control.clock import stored_now
-from pipelines.ranges import BlockRange
+from control.ranges import BlockRange
 from pipelines.raw.database import sql, transaction
 
 SERVED = ("Healthy", "Inconsistent")

@@ -20,6 +20,7 @@ import polars as pl
 
 from control.networks import sampling
 from control.networks.definitions import Verification
+from control.ranges import FIRST_BLOCK, BlockRange, difference, intersection
 from pipelines.chain.comparison import differing_blocks, fingerprint, height, of_segment, sample, within
 from pipelines.chain.coverage import Watched, read_coverage, read_verified, record_verified
 from pipelines.chain.disputes import (
@@ -37,7 +38,6 @@ from pipelines.chain.rows import Replaced, read_rows, replace_rows
 from pipelines.chain.segments import Collector, record_others
 from pipelines.extract.errors import ExtractError, MalformedAnswer, NotProvable
 from pipelines.extract.family import PROVABLE, Node
-from pipelines.ranges import FIRST_BLOCK, BlockRange, difference, intersection
 from pipelines.raw.database import transaction
 from pipelines.raw.usage import read_budget
 from pipelines.rows import Segment, WorkClass

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from control.networks.families import codec_for
+from control.ranges import BlockRange
 from pipelines.data_sets.staging import Staged
 from pipelines.extract.errors import CallRefused, StateUnavailable
 from pipelines.extract.family import Header, Node
-from pipelines.ranges import BlockRange
 from pipelines.rows import Segment
 
 # Addresses of a segment, and balances of each of them, that are compared for one unit.

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from control.ranges import BlockRange
 from pipelines.chain.comparison import differing_blocks, fingerprint, height, of_segment, sample
 from pipelines.chain.coverage import Watched
 from pipelines.chain.disputes import Answer, read_seed, record_answer, record_verification
@@ -21,7 +22,6 @@ from pipelines.data_sets.errors import FileRefused
 from pipelines.data_sets.staging import Staged, row_named
 from pipelines.extract.errors import NotProvable
 from pipelines.extract.family import PROVABLE, Header
-from pipelines.ranges import BlockRange
 from pipelines.rows import Segment
 from pipelines.tables.families import ROW_TABLES
 

@@ -4,6 +4,7 @@ A unit is staged, checked against the node, and stored part by part, each part w
 refused unit leaves nothing behind, and its blocks are read from the node.
 """
 
+import time
 from collections import defaultdict
 from collections.abc import Generator, Iterable, Iterator
 from datetime import UTC, date
@@ -13,6 +14,7 @@ import duckdb
 
 from control.networks.data_sets import DataSet
 from control.networks.definitions import Network
+from control.ranges import BlockRange, intersection
 from pipelines.chain.coverage import Watched, record_verified
 from pipelines.chain.missing import missing_segments, segments_of
 from pipelines.chain.segments import Collector, log_words
@@ -40,7 +42,6 @@ from pipelines.data_sets.staging import (
 )
 from pipelines.extract.families import family_of
 from pipelines.extract.family import Header, Part
-from pipelines.ranges import BlockRange, intersection
 from pipelines.raw.database import transaction
 from pipelines.rows import Kind, Segment
 
@@ -156,6 +157,7 @@ class _DataSetReading:
         return times[0].replace(tzinfo=UTC).date(), times[-1].replace(tzinfo=UTC).date()
 
     def _read(self, unit: Unit) -> Generator[Segment | None]:
+        began = time.monotonic()
         missing = self._within(unit.blocks) if unit.blocks is not None else self._missing()
         if not missing:
             return
@@ -176,7 +178,7 @@ class _DataSetReading:
         blocks = unit.blocks or staged.bounds()
         if blocks is not None:
             held = {watched: intersection(ranges, [blocks]) for watched, ranges in missing.items()}
-            yield from self._store(unit, staged, segments_of(held, {}), blocks, duplicates)
+            yield from self._store(unit, staged, segments_of(held, {}), blocks, duplicates, began)
         drop_staged(self.reader)
 
     def _within(self, blocks: BlockRange) -> dict[Watched, list[BlockRange]]:
@@ -184,7 +186,7 @@ class _DataSetReading:
         return {watched: ranges for watched, ranges in held.items() if ranges}
 
     def _store(
-        self, unit: Unit, staged: Staged, segments: list[Segment], blocks: BlockRange, duplicates: int
+        self, unit: Unit, staged: Staged, segments: list[Segment], blocks: BlockRange, duplicates: int, began: float
     ) -> Generator[Segment | None]:
         if not segments:
             return
@@ -195,7 +197,7 @@ class _DataSetReading:
             note_checked(self.reader)
             yield None
         for segment in segments:
-            for written in collector.take(segment, self._parts(staged, segment), self.data_set.name):
+            for written in collector.take(segment, self._parts(staged, segment), self.data_set.name, began):
                 # The comparison with the node was a second reading of a sample.
                 with transaction(collector.connection):
                     record_verified(
@@ -207,6 +209,7 @@ class _DataSetReading:
                         is_sampled=True,
                     )
                 yield written
+            began = time.monotonic()
         record_read(
             collector.connection,
             collector.network,

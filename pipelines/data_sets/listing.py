@@ -7,9 +7,9 @@ from datetime import date, datetime
 from pathlib import Path
 
 from control.networks.data_sets import DATE, FIRST, LAST, S3, TABLE, DataSet
+from control.ranges import BlockRange
 from pipelines.data_sets.errors import FileRefused
 from pipelines.data_sets.reader import Reader
-from pipelines.ranges import BlockRange
 
 # Files of one data set. A network's life has some thousand days.
 _MOST_FILES = 200_000

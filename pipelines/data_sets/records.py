@@ -8,8 +8,8 @@ import polars as pl
 
 from control.clock import stored_now
 from control.networks.data_sets import DataSet
+from control.ranges import BlockRange
 from pipelines.data_sets.listing import Unit
-from pipelines.ranges import BlockRange
 from pipelines.raw.database import transaction
 from pipelines.raw.frames import registered
 from pipelines.tables.sources import TABLES

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import polars as pl
 
 from control.networks.data_sets import DataSet
+from control.ranges import BlockRange
 from pipelines.chain.coverage import Watched
 from pipelines.data_sets.errors import FileRefused
 from pipelines.data_sets.listing import Unit, unchanged
 from pipelines.data_sets.reader import Reader, identifier, quoted
 from pipelines.extract.data_sets import ColumnKind, FileColumn, FileForm, FileTable
 from pipelines.extract.family import HEADERS
-from pipelines.ranges import BlockRange
 from pipelines.raw.database import form_sql
 from pipelines.rows import Kind, Segment
 from pipelines.tables.families import ROW_TABLES

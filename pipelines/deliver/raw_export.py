@@ -13,12 +13,12 @@ import polars as pl
 
 from control.clock import utc_now
 from control.networks.definitions import Network
+from control.ranges import BlockRange, intersection
 from control.settings import Settings
 from pipelines.chain.coverage import read_coverage
 from pipelines.deliver.export import MANIFEST, ExportError, check_target, quoted
 from pipelines.extract.data_sets import ColumnKind, FileColumn, FileForm
 from pipelines.extract.families import family_of
-from pipelines.ranges import BlockRange, intersection
 from pipelines.raw.database import create_tables
 from pipelines.raw.frames import registered
 from pipelines.tables.families import ROW_TABLES

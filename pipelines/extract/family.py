@@ -26,12 +26,12 @@ import polars as pl
 
 from control.networks.definitions import Network
 from control.pricing.definitions import PriceSource
+from control.ranges import BlockRange
 from pipelines.extract.budget import Budget
 from pipelines.extract.data_sets import FileForm
 from pipelines.extract.errors import ExtractError
 from pipelines.extract.metering import Meter
 from pipelines.extract.prices.protocol import PriceClient
-from pipelines.ranges import BlockRange
 from pipelines.rows import Segment
 from pipelines.tables.sources import TABLES
 from pipelines.tables.table import RowTable

@@ -17,6 +17,7 @@ import duckdb
 
 from control.history import Bound, BoundKind, native_mode, parse_bound
 from control.networks.definitions import NativeMode, Network
+from control.ranges import FIRST_BLOCK, BlockRange
 from pipelines.chain.contracts import record_creation
 from pipelines.chain.missing import missing_segments
 from pipelines.chain.rows import HashMismatchError
@@ -50,7 +51,6 @@ from pipelines.history.requests import (
     open_requests,
     resolve_request,
 )
-from pipelines.ranges import FIRST_BLOCK, BlockRange
 from pipelines.raw.usage import read_budget
 from pipelines.rows import Segment, WorkClass
 

@@ -10,9 +10,9 @@ import duckdb
 from control.clock import stored_now
 from control.instants import write_instant
 from control.pricing.decimals import write_decimal
+from control.ranges import BlockRange
 from pipelines.attestations.records import attestations_wait
 from pipelines.chain.coverage import tracked_kind
-from pipelines.ranges import BlockRange
 from pipelines.raw.database import sql, transaction
 from pipelines.raw.usage import Budget, read_budget
 from pipelines.rows import Kind

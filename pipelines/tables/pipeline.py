@@ -118,7 +118,7 @@ SOURCE = Source(
             NETWORK,
             Column("data_set", VARCHAR, "Name of the data set."),
             Column("listed_at", TIMESTAMP, "Time of the last listing, also of a failed one, UTC."),
-            optional("detail", VARCHAR, "Why the last listing failed; null if it did not."),
+            optional("detail", VARCHAR, "Reason why the last listing failed; null if it did not."),
         ),
         Table(
             "data_files",
@@ -137,7 +137,7 @@ SOURCE = Source(
                 VARCHAR,
                 "Listed (not read yet), Read (checked, used) or Refused (until it changes).",
             ),
-            optional("detail", VARCHAR, "Why it was refused, or what was checked; null before it was read."),
+            optional("detail", VARCHAR, "Reason of the refusal, or what was compared; null before it was read."),
             optional("row_count", BIGINT, "Rows of tracked addresses when it was last read; null before."),
             optional("duplicate_count", BIGINT, "Rows that appeared again and were left out; null before it was read."),
             Column("listed_at", TIMESTAMP, "Time of the last listing, UTC."),

@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import duckdb
 
+from control.ranges import FIRST_BLOCK
 from pipelines.extract.family import Header, Node
-from pipelines.ranges import FIRST_BLOCK
 from pipelines.raw.database import transaction
 
 

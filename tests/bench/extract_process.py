@@ -17,6 +17,7 @@ import duckdb
 import polars as pl
 
 from control.networks.definitions import Network, load_networks
+from control.ranges import BlockRange
 from control.settings import load_settings
 from control.snapshot import ControlSnapshot
 from pipelines.chain.headers import insert_blocks
@@ -28,7 +29,6 @@ from pipelines.extract.evm.family import EvmNode
 from pipelines.extract.evm.logs import TransferFilter, Transfers, fetch_transfers
 from pipelines.extract.jsonrpc.client import RpcClient
 from pipelines.network_cycle import collect_network
-from pipelines.ranges import BlockRange
 from pipelines.raw.database import open_warehouse
 from pipelines.rows import Segment
 from pipelines.tables.evm import TOKEN_TRANSFERS

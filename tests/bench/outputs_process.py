@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from control.networks.definitions import load_networks
+from control.ranges import BlockRange
 from control.settings import load_settings
 from pipelines.extract.jsonrpc.client import RpcClient
 from pipelines.extract.prefetch import map_in_order
@@ -25,7 +26,6 @@ from pipelines.extract.utxo.dialect import UTXO
 from pipelines.extract.utxo.family import UtxoNode
 from pipelines.extract.utxo.headers import read_hashes, read_headers
 from pipelines.network_cycle import collect_network
-from pipelines.ranges import BlockRange
 from pipelines.raw.database import open_warehouse
 from pipelines.rows import Segment
 from pipelines.tables.utxo import UTXO_OUTPUTS

@@ -11,6 +11,7 @@ from pathlib import Path
 import duckdb
 
 from control.networks.definitions import load_networks
+from control.ranges import BlockRange
 from control.settings import load_settings
 from pipelines.attestations.records import Attestation, begin_period, finish_attestation, list_balances
 from pipelines.balances.readings import insert_balance_observations, insert_supply_observations
@@ -20,7 +21,6 @@ from pipelines.chain.headers import insert_blocks
 from pipelines.chain.rows import store_segment
 from pipelines.chain.states import record_healthy
 from pipelines.extract.family import PAST_BALANCES
-from pipelines.ranges import BlockRange
 from pipelines.raw.builds import finish_batch, record_transform
 from pipelines.raw.database import open_warehouse, transaction
 from pipelines.rows import RpcUsage, Segment, UsageRecord, WorkClass

@@ -15,6 +15,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+from control.ranges import BlockRange
 from pipelines.extract.errors import (
     ChainReorganised,
     ExtractError,
@@ -37,7 +38,6 @@ from pipelines.extract.family import (
     Node,
 )
 from pipelines.extract.headers import header_of
-from pipelines.ranges import BlockRange
 from pipelines.raw.database import open_warehouse
 from pipelines.rows import Kind, Segment
 from tests.integration.families import CHAINS, Chain

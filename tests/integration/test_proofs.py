@@ -10,13 +10,13 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+from control.ranges import BlockRange
 from pipelines.extract.errors import NotProvable
 from pipelines.extract.evm.dialect import EVM
 from pipelines.extract.evm.probe import probe
 from pipelines.extract.evm.proofs import prove_transfers
 from pipelines.extract.family import PROVEN_BLOCKS
 from pipelines.extract.jsonrpc.client import RpcClient
-from pipelines.ranges import BlockRange
 from pipelines.rows import Segment
 from tests.chain.conftest import GENESIS_TIME
 from tests.chain.fault_proxy import FaultProxy, LieFault, RpcFault

@@ -9,8 +9,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from control.ranges import BlockRange
 from pipelines.chain.rows import HashMismatchError, store_segment
-from pipelines.ranges import BlockRange
 from pipelines.raw.database import open_warehouse
 from pipelines.rows import Segment
 from tests.chain.conftest import GENESIS_TIME

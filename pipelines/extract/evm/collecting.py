@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import polars as pl
 
+from control.ranges import BlockRange
 from pipelines.extract.errors import ExtractError, StateUnavailable
 from pipelines.extract.evm.blocks import read_wallet_transactions
 from pipelines.extract.evm.blooms import confirm_empty_blocks
@@ -15,7 +16,6 @@ from pipelines.extract.evm.logs import TransferFilter, Transfers, fetch_transfer
 from pipelines.extract.evm.traces import TraceMethod, read_internal_transfers
 from pipelines.extract.family import Part
 from pipelines.extract.jsonrpc.client import RpcClient
-from pipelines.ranges import BlockRange
 from pipelines.rows import Segment
 from pipelines.tables.evm import INTERNAL_TRANSFERS, TOKEN_TRANSFERS, TRANSACTIONS
 

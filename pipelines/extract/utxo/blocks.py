@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from control.ranges import BlockRange
 from pipelines.extract.errors import MalformedAnswer
 from pipelines.extract.jsonrpc.client import Call, RpcClient
 from pipelines.extract.prefetch import map_in_order
 from pipelines.extract.utxo.headers import check_parent, read_hashes
 from pipelines.extract.utxo.serialization import RawBlock, read_block
-from pipelines.ranges import BlockRange
 
 BLOCK_CALL = "getblock"
 # A block has up to 4 MB, its hexadecimal text 8 MB.

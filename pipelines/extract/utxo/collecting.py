@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 
 from control.networks.definitions import Network
+from control.ranges import FIRST_BLOCK, BlockRange
 from pipelines.extract.errors import ChainReorganised, ExtractError, MalformedAnswer, StateUnavailable
 from pipelines.extract.family import Part, StoredRows
 from pipelines.extract.jsonrpc.client import RpcClient
@@ -29,7 +30,6 @@ from pipelines.extract.utxo.prevouts import Prevout, Source, check_unspent, inde
 from pipelines.extract.utxo.scans import Scan, scan
 from pipelines.extract.utxo.serialization import OUTPOINT_BYTES, RawTransaction, shown
 from pipelines.extract.utxo.watched import watch
-from pipelines.ranges import FIRST_BLOCK, BlockRange
 from pipelines.rows import Segment
 from pipelines.tables.utxo import UTXO_KEY_RANGES, UTXO_OPENINGS, UTXO_OUTPUTS, UTXO_TRANSACTIONS
 

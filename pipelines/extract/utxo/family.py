@@ -9,6 +9,7 @@ import polars as pl
 
 from control.networks.definitions import Network
 from control.pricing.definitions import PriceSource
+from control.ranges import FIRST_BLOCK
 from pipelines.extract.budget import Budget
 from pipelines.extract.data_sets import FileForm
 from pipelines.extract.errors import NotProvable
@@ -40,7 +41,6 @@ from pipelines.extract.utxo.prevouts import Source
 from pipelines.extract.utxo.probe import NodeFacts, probe
 from pipelines.extract.utxo.scans import read_balances
 from pipelines.extract.utxo.watched import key_ranges, watch
-from pipelines.ranges import FIRST_BLOCK
 from pipelines.rows import Segment
 from pipelines.tables.utxo import TABLES
 

@@ -7,12 +7,12 @@ import duckdb
 import polars as pl
 import pytest
 
+from control.ranges import BlockRange
 from pipelines.balances.readings import insert_balance_observations
 from pipelines.chain.contracts import store_metadata
 from pipelines.chain.reorganisations import remove_orphaned
 from pipelines.chain.rows import store_segment
 from pipelines.chain.states import record_healthy
-from pipelines.ranges import BlockRange
 from pipelines.raw.database import open_warehouse
 from pipelines.rows import Kind, Segment
 from pipelines.tables.sources import TABLES

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.ranges import BlockRange, difference, merged
+from control.ranges import BlockRange, difference, merged
 
 _ranges = st.lists(
     st.tuples(st.integers(0, 40), st.integers(0, 12)).map(lambda pair: BlockRange(pair[0], pair[0] + pair[1])),

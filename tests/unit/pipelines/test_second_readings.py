@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from control.networks.definitions import Verification
+from control.ranges import BlockRange, merged
 from pipelines.chain.comparison import sample
 from pipelines.chain.coverage import Watched, read_verified
 from pipelines.chain.headers import insert_blocks
@@ -18,7 +19,6 @@ from pipelines.chain.verification import verify
 from pipelines.extract.errors import NotProvable
 from pipelines.extract.family import HEADERS, PROVABLE, Part
 from pipelines.extract.metering import Meter
-from pipelines.ranges import BlockRange, merged
 from pipelines.raw.database import open_warehouse
 from pipelines.rows import Segment
 from pipelines.tables.evm import TOKEN_TRANSFERS

@@ -9,6 +9,7 @@ import duckdb
 import polars as pl
 import pytest
 
+from control.ranges import BlockRange
 from pipelines.balances.readings import (
     insert_balance_observations,
     insert_supply_observations,
@@ -18,7 +19,6 @@ from pipelines.chain.contracts import record_creation, store_metadata
 from pipelines.chain.reorganisations import remove_orphaned
 from pipelines.chain.rows import store_segment
 from pipelines.chain.states import record_healthy, record_unhealthy
-from pipelines.ranges import BlockRange
 from pipelines.raw.builds import is_behind, record_publication, record_transform
 from pipelines.raw.database import create_tables
 from pipelines.rows import Kind, Segment
