@@ -10,8 +10,11 @@ from typing import Any
 from unittest import mock
 
 import pytest
+from litestar.testing import TestClient
 
+from api.app import create_app
 from control.networks.data_sets import DataSet
+from control.operations import Status
 from pipelines.data_sets import staging
 from tests.chain.conftest import GENESIS_TIME
 from tests.chain.fault_proxy import FaultProxy, RpcFault
@@ -447,3 +450,31 @@ def test_files_are_read_from_s3(
     service.good_cycle()
     check_equal(service, from_node)
     assert service.query("select count(*) > 0 from raw.coverage where data_set = 'past'") == [(True,)]
+
+
+@pytest.mark.slow
+def test_command_coverage_and_dry_run_tell_of_files(chain: Chain, make_service: MakeService, tmp_path: Path) -> None:
+    """`ledgermart backfill` reads files; coverage names them, and a dry run for another token counts them."""
+    form = FORMS["aws"]
+    write_aws(chain.node, tmp_path / "files", tables=["logs"])
+    # The first day has the genesis block alone.
+    files = sorted((tmp_path / "files").rglob("*.parquet"))[1:]
+    service = make_service(network(chain.node.url, form.data_set(tmp_path / "files")))
+    tenant = service.tenant()
+    gold, coin = service.token(tenant, chain.gold.address), service.token(tenant, chain.coin.address)
+    asked = service.ask_history(tenant, gold, "creation")
+    done = service.ledgermart("backfill")
+    assert done.returncode == 0, done.stderr
+    assert service.operation(asked).status is Status.SUCCEEDED
+    with TestClient(create_app(service.settings)) as client:
+        client.headers["Authorization"] = f"Bearer {service.bearer(tenant)}"
+        coverage = client.get(f"/v1/tokens/{gold.id}/coverage").json()
+        answer = client.post(
+            f"/v1/tokens/{coin.id}/history-requests", json={"from": "block:1", "to": "now", "dryRun": True}
+        ).json()
+    assert {one["source"] for one in coverage["collected"]} == {"node, past"}
+    found = answer["files"]
+    assert (found["dataSets"], found["files"], found["days"]) == (["past"], len(files), len(files))
+    assert found["bytes"] == sum(path.stat().st_size for path in files)
+    assert found["requests"] is not None
+    assert 0 < found["blocks"] < answer["blocks"] == chain.head
