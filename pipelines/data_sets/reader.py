@@ -21,8 +21,9 @@ from warehouse.opening import connect
 # Memory of the query engine in megabytes; what needs more goes to the disk.
 _MEMORY_MB = 256
 _THREADS = 2
-# Time of one statement. A file of a day takes seconds.
-_SECONDS = 1_800.0
+# Time of one statement: of any, and of one that reads files, by their size. A day of 300 MB takes seconds.
+_SECONDS = 60.0
+_BYTES_PER_SECOND = 2_000_000
 _HTTP_SECONDS = 30
 _WORDS_OF_STORES = ("HTTP", "connect to server", "establish connection")
 _CHANGED = "it changed while it was read"
@@ -39,6 +40,11 @@ class Reader:
     def __init__(self, connection: duckdb.DuckDBPyConnection, network: str) -> None:
         self.connection = connection
         self.network = network
+        self.seconds = _SECONDS
+
+    def allow_for(self, byte_count: int) -> None:
+        """Set the time of each of the next statements by the size of the files that they read."""
+        self.seconds = _SECONDS + byte_count / _BYTES_PER_SECOND
 
     def run(self, statement: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> duckdb.DuckDBPyConnection:
         """Execute a statement within its time.
@@ -47,12 +53,14 @@ class Reader:
             FileRefused: a file is damaged, changed while it was read, or needs more time or memory than it may have.
             FilesUnreadable: the store of the files does not answer, or refuses.
         """
-        timer = threading.Timer(_SECONDS, self.connection.interrupt)
+        timer = threading.Timer(self.seconds, self.connection.interrupt)
         timer.start()
         try:
             return self.connection.execute(statement, parameters)
         except duckdb.InterruptException as error:
-            raise FileRefused(f"reading it takes more than {_SECONDS:g} seconds; cut it into smaller files") from error
+            raise FileRefused(
+                f"reading it takes more than {self.seconds:.0f} seconds; cut it into smaller files"
+            ) from error
         except duckdb.OutOfMemoryException as error:
             raise FileRefused(f"reading it takes more than {_MEMORY_MB} MB of memory or the disk is full") from error
         except (duckdb.CatalogException, duckdb.BinderException, duckdb.ParserException):
@@ -94,7 +102,7 @@ def open_reader(path: Path, network: str, data_sets: Sequence[DataSet]) -> Itera
         connection.execute("set preserve_insertion_order = false; set autoinstall_known_extensions = false")
         # Staged rows are read once. Compressing them takes as long as everything else.
         connection.execute("set force_compression = 'uncompressed'")
-        connection.execute("set autoload_known_extensions = false")
+        connection.execute("set autoload_known_extensions = false; set max_temp_directory_size = '10GB'")
         if any(data_set.folder.startswith(S3) for data_set in data_sets):
             _allow_s3(connection)
         folders = ", ".join(quoted(data_set.folder) for data_set in data_sets)

@@ -24,6 +24,14 @@ _MOST_BYTES = 64 * 2**30
 _MOST_UNPACKED_BYTES = 512 * 2**30
 _MOST_ROWS = 2_000_000_000
 _MOST_COLUMNS = 200
+# Rows of tracked addresses: some 270 bytes each on the disk until they are stored.
+_MOST_WANTED = 10_000_000
+# Rows of coverage, which are read at once.
+_MOST_CLAIMS = 1_000_000
+# Texts that are longer are malformed; they are cut, so that they take no space.
+_LONGEST_BYTES = 67
+_LONGEST_AMOUNT = 79
+_LONGEST_TEXT = 200
 # Rows of a part: some 50 MB decoded. Each write costs some 15 ms of processor time, regardless of its size.
 ROWS_PER_PART = 100_000
 
@@ -287,6 +295,9 @@ def read_claims(reader: Reader, unit: Unit, form: FileForm) -> dict[Watched, lis
     if form.coverage is None:
         return None
     source = _relation(reader, form.coverage, unit, next(iter(form.rows.values())).name)
+    count = reader.run(f"select count(*) from ({source})").fetchone()
+    if count is None or count[0] > _MOST_CLAIMS:
+        raise FileRefused(f"its coverage has more than {_MOST_CLAIMS:,} rows")
     claims: dict[Watched, list[BlockRange]] = {}
     kinds: dict[str, Kind] = {"token": "token", "wallet": "wallet", "native": "native"}
     for kind, address, first, last in reader.run(
@@ -303,9 +314,10 @@ def _stage_blocks(reader: Reader, table: FileTable, unit: Unit, main: str) -> No
     reader.run(
         f"""
         create or replace table blocks_of_files as
-        select distinct block_number, block_hash, block_time from ({source})
+        select distinct block_number, block_hash, block_time from ({source}) limit {_MOST_WANTED + 1}
         """
     )
+    _check_count(reader, "blocks_of_files", "blocks")
     row = reader.run(
         "select block_number from blocks_of_files group by block_number having count(*) > 1 limit 1"
     ).fetchone()
@@ -337,12 +349,13 @@ def _stage_rows(
             f"""
             create or replace table staged_{table.name} as
             with file as ({source}), rows as ({query})
-            select {columns} from rows {facts} where {" or ".join(conditions)}
+            select {columns} from rows {facts} where {" or ".join(conditions)} limit {_MOST_WANTED + 1}
             """
         )
     finally:
         for kind in table.kinds:
             reader.connection.unregister(f"wanted_{kind}")
+    _check_count(reader, f"staged_{table.name}", "rows of tracked addresses")
     key = ", ".join(table.key)
     check = form.checks[table.name]
     faulty = reader.run(
@@ -355,6 +368,11 @@ def _stage_rows(
     if faulty is not None:
         raise FileRefused(f"{row_named(table, faulty)} is malformed, or its block has no hash or time")
     return _without_duplicates(reader, table)
+
+
+def _check_count(reader: Reader, table: str, what: str) -> None:
+    if reader.run(f"select count(*) > {_MOST_WANTED} from {table}").fetchone() == (True,):
+        raise FileRefused(f"it has more than {_MOST_WANTED:,} {what}; cut it into smaller files")
 
 
 def row_named(table: RowTable, key: Sequence[object]) -> str:
@@ -422,7 +440,9 @@ def _relation(reader: Reader, table: FileTable, unit: Unit, main: str) -> str:
     is_parquet = unit.data_set.files.endswith(".parquet")
     found = unit.paths_of(table.name, main)
     sizes = reader.run("select filename, size from read_blob(?) order by filename", [found]).fetchall()
-    if sum(size for _, size in sizes) > _MOST_BYTES:
+    byte_count = sum(size for _, size in sizes)
+    reader.allow_for(byte_count)
+    if byte_count > _MOST_BYTES:
         raise FileRefused(f"it has more than {_MOST_BYTES:,} bytes; cut it into smaller files")
     # A CSV file without rows may be empty, without names of columns.
     paths = [quoted(path) for path, size in sizes if is_parquet or size]
@@ -508,8 +528,8 @@ def _converted(kind: ColumnKind, column: str, type_: str) -> str | None:
             return f"{column}::bigint" if is_text or is_whole else None
         case ColumnKind.BYTES:
             if type_ == "BLOB":
-                return f"'0x' || lower(hex({column}))"
-            return f"lower({column})" if is_text else None
+                return f"left('0x' || lower(hex({column})), {_LONGEST_BYTES})"
+            return f"lower(left({column}, {_LONGEST_BYTES}))" if is_text else None
         case ColumnKind.BYTES_LIST:
             if is_text:
                 return f"string_split({column}, ',')"
@@ -518,10 +538,10 @@ def _converted(kind: ColumnKind, column: str, type_: str) -> str | None:
             return column if type_ == "VARCHAR[]" else None
         case ColumnKind.AMOUNT:
             if type_ == "BLOB":
-                return f"'0x' || lower(hex({column}))"
+                return f"left('0x' || lower(hex({column})), {_LONGEST_BYTES})"
             is_decimal = type_.startswith("DECIMAL(") and type_.endswith(",0)")
             if is_text:
-                return f"lower({column})"
+                return f"lower(left({column}, {_LONGEST_AMOUNT}))"
             return f"{column}::varchar" if is_whole or is_decimal or type_ == "UHUGEINT" else None
         case ColumnKind.TIME:
             if type_.startswith("TIMESTAMP"):
@@ -533,6 +553,6 @@ def _converted(kind: ColumnKind, column: str, type_: str) -> str | None:
         case ColumnKind.TRUTH:
             return column if type_ == "BOOLEAN" else None
         case ColumnKind.TEXT:
-            return column if is_text else None
+            return f"left({column}, {_LONGEST_TEXT})" if is_text else None
         case _:
             return None

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from litestar.testing import TestClient
 
@@ -21,7 +23,7 @@ from tests.chain.fault_proxy import FaultProxy, RpcFault
 from tests.chain.node import AnvilNode
 from tests.chain.world import Token, World, call_data
 from tests.datasets import damage
-from tests.datasets.chain_files import write_aws, write_cryo, write_ethereum_etl, write_own
+from tests.datasets.chain_files import OWN_SCHEMA, write_aws, write_cryo, write_ethereum_etl, write_own
 from tests.datasets.object_store import ObjectStore
 from tests.integration.conftest import MakeService
 from tests.integration.harness import LocalNetwork, Service
@@ -381,6 +383,7 @@ def test_a_file_that_changes_while_it_is_read_is_refused(
         ("_MOST_BYTES", 100, r"it has more than 100 bytes; cut it into smaller files$"),
         ("_MOST_UNPACKED_BYTES", 100, r"it has [\d,]+ bytes unpacked, more than 100$"),
         ("_MOST_ROWS", 2, r"it has [\d,]+ rows, more than 2; cut it into smaller files$"),
+        ("_MOST_WANTED", 2, r"it has more than 2 rows of tracked addresses; cut it into smaller files$"),
         ("_MOST_COLUMNS", 5, r"it has 10 columns, more than 5$"),
     ],
 )
@@ -397,6 +400,23 @@ def test_files_beyond_a_limit_are_refused(
     assert texts
     assert all(re.search(told, text) for text in texts), texts
     assert service.query("select count(*) from raw.coverage where data_set is not null and row_count > 0") == [(0,)]
+
+
+def test_a_small_file_that_unpacks_to_much_is_refused(
+    chain: Chain, from_node: Tables, make_service: MakeService, tmp_path: Path
+) -> None:
+    """A text of 700 MB takes 26 kB in a file, and more memory than the reader has."""
+    form = FORMS["own columns"]
+    form.write(chain.node, tmp_path / "files")
+    path = tmp_path / "files" / "transfers_10_19.parquet"
+    rows = damage.read_rows(path)
+    rows[3]["amount"] = "0" * (700 * 2**20)
+    pq.write_table(pa.Table.from_pylist(rows, schema=OWN_SCHEMA), path, compression="zstd")
+    del rows
+    service = make_service(network(chain.node.url, form.data_set(tmp_path / "files")))
+    collect(service, chain)
+    assert re.search("takes more than 256 MB of memory", refused(service)[0])
+    check_equal(service, from_node)
 
 
 def test_only_the_folder_of_the_data_set_is_read(
