@@ -284,7 +284,7 @@ def _files(
         bytes=sum(row.byte_count for row in used),
         days=len(days) or None,
         blocks=blocks,
-        requests=None if cost is None else cost.requests,
+        requests=len(used) * sampling.REQUESTS_PER_UNIT if cost is None else cost.requests,
         seconds=None if cost is None else cost.seconds,
     ), rest
 

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, field
 
 from api.schema import Decimal, HistoryStatus, Instant, Page, Schema
+from control.networks import sampling
 from control.operations import NativeModeName
 
 
@@ -33,8 +34,11 @@ class FilesEstimate(Schema, frozen=True, kw_only=True):
     ]
     blocks: Annotated[int, Meta(description="Number of blocks; for unread files of a day it is estimated.")]
     requests: Annotated[
-        int | None,
-        Meta(description="JSON-RPC requests that check the blocks against the node; null until files were checked."),
+        int,
+        Meta(
+            description="JSON-RPC requests that check the blocks against the node; until files were checked, "
+            f"{sampling.REQUESTS_PER_UNIT} for the files of a day or of a range of blocks."
+        ),
     ]
     seconds: Annotated[int | None, Meta(description="Time for the files; null until files were checked.")]
 

@@ -11,3 +11,10 @@ STRETCH = 100
 
 STRETCHES_PER_CHOSEN = 50
 """A sample reads one of this many stretches: 2 percent."""
+
+HEADERS_PER_UNIT = 10
+"""Blocks of a unit of files whose hashes and times are compared with the node, beside the first and the last one."""
+
+REQUESTS_PER_UNIT = 20
+"""Requests that check a unit of files of some thousand blocks, where nothing was observed yet: those headers, the rows
+of both ends and of a stretch, and balances and supplies at two blocks."""

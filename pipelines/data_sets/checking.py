@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from control.networks import sampling
 from control.ranges import BlockRange
 from pipelines.chain.comparison import differing_blocks, fingerprint, height, of_segment, sample
 from pipelines.chain.coverage import Watched
@@ -25,8 +26,6 @@ from pipelines.extract.family import PROVABLE, Header
 from pipelines.rows import Segment
 from pipelines.tables.families import ROW_TABLES
 
-# Blocks of a unit whose headers are compared, beside the first and the last one.
-_SAMPLED_HEADERS = 20
 # Blocks of stored headers that are compared at once.
 _STEP = 100_000
 
@@ -93,7 +92,7 @@ def _check_headers(collector: Collector, staged: Staged, covered: BlockRange, se
     if conflict is not None:
         raise FileRefused(f"block {conflict[0]} has a time that does not fit those of the chain")
     inner = headers[1:-1]
-    drawn = inner.sample(min(_SAMPLED_HEADERS, inner.height), seed=int(seed[:8], 16))
+    drawn = inner.sample(min(sampling.HEADERS_PER_UNIT, inner.height), seed=int(seed[:8], 16))
     chosen = pl.concat([headers[:1], drawn, headers[-1:]]).unique("block_number").sort("block_number")
     told = collector.node.headers(chosen["block_number"].to_list())
     columns = ["block_number", "block_hash", "block_time"]

@@ -263,11 +263,11 @@ def test_native_value_of_wallets_is_not_in_files(world: World, observed: TestCli
     assert found["bytes"] == by_transfers["bytes"] + by_native["bytes"]
 
 
-def test_files_that_were_never_checked_have_no_requests(world: World, observed: TestClient[Any]) -> None:
+def test_files_that_were_never_checked_have_20_requests(world: World, observed: TestClient[Any]) -> None:
     publish_files(world, FILES, ["token"])
     found = estimate(observed, FRESH, **{"from": "block:120", "to": "block:125"})
     assert (found["status"], found["detail"], found["requests"]) == ("Estimated", None, 0)
-    assert (found["files"]["requests"], found["files"]["seconds"]) == (None, None)
+    assert (found["files"]["requests"], found["files"]["seconds"]) == (20, None)
 
 
 def test_files_are_estimated_before_the_node_was_observed(world: World, observed: TestClient[Any]) -> None:
