@@ -135,8 +135,8 @@ class _File(Table, frozen=True):
 def load_networks(path: Path, environ: Mapping[str, str] | None = None) -> dict[str, Network]:
     """Read and check a file of network definitions.
 
-    `${VAR}` in an rpc entry or in the files of a data set is replaced from the environment; an entry whose variable is
-    unset or empty is dropped. A network left without an rpc entry is disabled, with a reason that names the variables.
+    `${VAR}` in an rpc entry or in the files of a data set is replaced from the environment. An entry is dropped if its
+    variable is unset or empty. A network left without an rpc entry is disabled, with a reason that names the variables.
 
     Returns:
         Networks by name, in the order of the file.

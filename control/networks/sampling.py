@@ -13,7 +13,7 @@ STRETCHES_PER_CHOSEN = 50
 """A sample reads one of this many stretches: 2 percent."""
 
 HEADERS_PER_UNIT = 10
-"""Blocks of a unit of files whose hashes and times are compared with the node, beside the first and the last one."""
+"""Number of blocks of a unit of files to compare with the node by hash and time, in addition to its first and last."""
 
 REQUESTS_PER_UNIT = 20
 """Requests that check a unit of files of some thousand blocks, where nothing was observed yet: those headers, the rows

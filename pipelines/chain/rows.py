@@ -349,7 +349,7 @@ def store_segment(
         segment: requested addresses and blocks; each address becomes covered, also without rows.
         rows: of each table that the segment's kind fills in the network's family; their headers are stored already.
         spending: usage of the reading.
-        data_set: name of the data set whose files gave the rows; None: a node gave them.
+        data_set: name of the data set with the rows; None: they are from a node.
 
     Raises:
         HashMismatchError: a row's block hash is not that of the stored header; nothing is written.

@@ -103,7 +103,7 @@ class Collector:
         Args:
             segment: requested addresses and blocks.
             parts: results of the request, read one by one.
-            data_set: name of the data set whose files they are from; None: the node gives them.
+            data_set: name of the data set with the parts; None: they are from the node.
             began: time on the monotonic clock at which the work for the first part began; None: now.
 
         Raises:

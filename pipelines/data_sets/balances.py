@@ -18,7 +18,7 @@ from pipelines.rows import Segment
 # Addresses of a segment, and balances of each of them, that are compared for one unit.
 _ADDRESSES = 20
 _BALANCES = 10
-# Differences of one unit whose block is searched: each costs some 13 readings for a day's blocks.
+# Number of differences of one unit to locate: each costs some 13 readings for the blocks of a day.
 _MOST_SEARCHED = 5
 
 

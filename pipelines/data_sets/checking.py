@@ -32,7 +32,7 @@ _STEP = 100_000
 
 @dataclass
 class _Checked:
-    """What was compared."""
+    """Numbers of comparisons."""
 
     headers: int = 0
     blocks: int = 0
@@ -51,7 +51,7 @@ def check(collector: Collector, head: Header, staged: Staged, segments: Sequence
     """Compare the staged rows of some segments with the node.
 
     Returns:
-        What was compared, in words.
+        A description of the comparisons.
 
     Raises:
         FileRefused: a row, a hash or a time differs from the chain; names block and row.

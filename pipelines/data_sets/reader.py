@@ -67,7 +67,7 @@ class Reader:
             # A defect of the statement, not of the file.
             raise
         except (duckdb.Error, OSError, UnicodeDecodeError) as error:
-            # Answers of a store in the middle of a read are told as any of these, some of them as text that is none.
+            # A failed request in the middle of a read raises any of these, the last one because its body is no text.
             if isinstance(error, UnicodeDecodeError) or "ETag" in str(error):
                 raise FileRefused(_CHANGED) from error
             if any(word in str(error) for word in _WORDS_OF_STORES):
@@ -84,10 +84,10 @@ class Reader:
 
 @contextmanager
 def open_reader(path: Path, network: str, data_sets: Sequence[DataSet]) -> Iterator[Reader]:
-    """Open the database of staged rows; a damaged one is begun anew.
+    """Open the database of staged rows; replace a damaged one by an empty one.
 
     Args:
-        path: its file; its temporary files are beside it.
+        path: its file; temporary files are in the same folder.
         network: name of the network.
         data_sets: their folders are all that may be read.
     """

@@ -14,7 +14,7 @@ from pipelines.raw.database import transaction
 from pipelines.raw.frames import registered
 from pipelines.tables.sources import TABLES
 
-# A listing counts for this long in estimates. Reading lists anew.
+# Age of a listing for estimates. Each reading makes a new one.
 _FRESH = timedelta(hours=1)
 _LISTED = TABLES["data_files"].schema("file", "byte_count", "modified_at", "day", "from_block", "to_block")
 
@@ -103,7 +103,7 @@ def record_read(
 
     Args:
         blocks: the blocks that the files hold.
-        detail: what was checked.
+        detail: the comparisons that were made.
         rows: number of rows of tracked addresses.
         duplicates: number of rows that appeared again.
     """

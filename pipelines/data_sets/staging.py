@@ -52,7 +52,7 @@ _TYPES = {
 
 @dataclass(frozen=True)
 class Wanted:
-    """Addresses whose rows are missing, by kind."""
+    """Addresses with missing rows, by kind."""
 
     addresses: Mapping[Kind, frozenset[str]]
 
@@ -239,7 +239,7 @@ def stage(
         The rows, and how many of them appeared again and were left out.
 
     Raises:
-        FileRefused: the files break a limit, or cannot be what they must be; nothing is staged.
+        FileRefused: the files exceed a limit, or do not have the form; nothing is staged.
         FilesUnreadable: the store does not answer.
     """
     kinds = {kind for kind, addresses in wanted.addresses.items() if addresses}

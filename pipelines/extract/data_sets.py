@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class ColumnKind(StrEnum):
-    """What a column holds, whatever its type in the file; in parentheses, its type in queries."""
+    """Content of a column, of any type in the file; in parentheses: its type in queries."""
 
     NUMBER = "number"
     """An integer, also as text (bigint)."""
@@ -34,7 +34,7 @@ class FileColumn(NamedTuple):
     """A column of a file.
 
     Attributes:
-        kind: what it holds.
+        kind: its content.
         names: names that it may have in files, the best one first; empty: the name by which queries know it.
     """
 
@@ -52,7 +52,7 @@ class FileTable:
         query: name of the query in the family's folder `forms` that makes rows of the relation `file`; None: the
             columns are those of the rows. Rows have the columns of the raw table and `block_time`; their amounts are
             decimal or 0x text.
-        refused: columns whose presence says that the files are of a kind that must not be read, each with the reason.
+        refused: columns of files that must not be read, each with the reason.
     """
 
     name: str

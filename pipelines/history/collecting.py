@@ -76,7 +76,7 @@ class _Reading:
     """Missing segments that are read together, step by step.
 
     Attributes:
-        segments: what the reading may cover.
+        segments: the segments that the reading may cover.
         steps: yields what each step stored; None if it stored nothing yet.
         seconds: time since the last step that stored something.
     """
@@ -213,7 +213,7 @@ def _begin(
     work = _Work(collector, head, deque(), budget)
     missing = missing_segments(connection, network, head_number, is_live=False)
     if staging is not None and node.network.data_sets and missing:
-        # Files first: what they do not hold is read from the node afterwards.
+        # Files first: the node is asked for the rest afterwards.
         steps = read_data_sets(collector, head, staging)
         work.missing.append(_Reading(missing, steps, is_of_files=True))
     else:

@@ -109,7 +109,7 @@ SOURCE = Source(
             Column("provider", VARCHAR, "Host of the provider; for files, `data set` and its name."),
             Column("collected_at", TIMESTAMP, "Time at which the range was last extended, UTC."),
             Column("batch_id", BIGINT, "Cycle that last extended the range."),
-            optional("data_set", VARCHAR, "Data set whose files gave the rows; null: a node."),
+            optional("data_set", VARCHAR, "Name of the data set with the rows; null: they are from a node."),
         ),
         Table(
             "data_sets",
@@ -137,7 +137,7 @@ SOURCE = Source(
                 VARCHAR,
                 "Listed (not read yet), Read (checked, used) or Refused (until it changes).",
             ),
-            optional("detail", VARCHAR, "Reason of the refusal, or what was compared; null before it was read."),
+            optional("detail", VARCHAR, "Reason for the refusal, or the comparisons that were made; null if unread."),
             optional("row_count", BIGINT, "Rows of tracked addresses when it was last read; null before."),
             optional("duplicate_count", BIGINT, "Rows that appeared again and were left out; null before it was read."),
             Column("listed_at", TIMESTAMP, "Time of the last listing, UTC."),

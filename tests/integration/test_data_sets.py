@@ -186,7 +186,7 @@ def test_rows_equal_those_of_the_node(
 
 @dataclass(frozen=True)
 class Lie:
-    """A lie: changes the file of blocks 10 to 19 of own columns, and what the refusal says of it."""
+    """A lie in the file of blocks 10 to 19 of own columns, and the pattern of the refusal."""
 
     tell: Callable[[Path], None]
     told: str
@@ -243,7 +243,7 @@ def test_a_lie_is_found_and_named_and_leaves_nothing(
     assert [Path(file).name for file, _ in refused] == ["transfers_10_19.parquet"]
     assert re.search(f"^past: transfers_10_19.parquet: {lie.told}", refused[0][1]), refused[0][1]
     check_equal(service, from_node)
-    # Of the final blocks, the node gave these and only these.
+    # The node was asked for these final blocks and no others.
     of_node = """
         select distinct from_block, to_block from raw.coverage
         where data_set is null and subject_kind = 'token' and from_block <= ?
@@ -253,7 +253,7 @@ def test_a_lie_is_found_and_named_and_leaves_nothing(
 
 
 def refused(service: Service) -> list[str]:
-    """What is said of the refused files."""
+    """Return the reasons of the refusals."""
     return [text for (text,) in service.query("select detail from raw.data_files where status = 'Refused'")]
 
 
@@ -473,7 +473,7 @@ def test_files_are_read_from_s3(
 
 
 @pytest.mark.slow
-def test_command_coverage_and_dry_run_tell_of_files(chain: Chain, make_service: MakeService, tmp_path: Path) -> None:
+def test_files_in_command_coverage_and_dry_run(chain: Chain, make_service: MakeService, tmp_path: Path) -> None:
     """`ledgermart backfill` reads files; coverage names them, and a dry run for another token counts them."""
     form = FORMS["aws"]
     write_aws(chain.node, tmp_path / "files", tables=["logs"])

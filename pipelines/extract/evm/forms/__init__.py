@@ -178,4 +178,4 @@ FORMS = MappingProxyType(
         "ledgermart": _EXPORTED,
     }
 )
-"""The forms by name; `control.networks.evm` has what a definition must say of each."""
+"""The forms by name; `control.networks.evm` has the fields that a definition needs for each."""
