@@ -11,16 +11,16 @@ from typing import NamedTuple
 S3 = "s3://"
 DATE, FIRST, LAST, TABLE = "{date}", "{first}", "{last}", "{table}"
 NODE = "node"
-"""What coverage names as the source of rows that a node gave; no data set has this name."""
+"""The source of rows from a node, in coverage; no data set has this name."""
 _PLACEHOLDER = re.compile(r"\{[^}]*\}")
 _ENDINGS = (".parquet", ".csv", ".csv.gz")
 
 
 class FormShape(NamedTuple):
-    """What a definition must say of a form.
+    """Requirements of a form on definitions.
 
     Attributes:
-        tables: kinds of files; of several, the pattern names each one by `{table}`.
+        tables: kinds of files; if there are several, `{table}` stands for them in the pattern.
         columns: columns that the definition must name; empty where the form has its own names.
     """
 
@@ -35,9 +35,9 @@ class DataSet:
     Attributes:
         name: unique in the network.
         form: a form that the network's family knows.
-        files: path or `s3://` address of the files: with `{date}` (a day, UTC) or with `{first}` and `{last}` (block
-            numbers, both included), and with `{table}` where the form has several kinds of files. `*` means any text
-            without a slash.
+        files: pattern of the paths or `s3://` addresses of the files. `{date}` stands for a day (UTC), or `{first}` and
+            `{last}` for block numbers, both included. `{table}` stands for the kind of files, `*` for any text without
+            a slash.
         columns: names in the files, by the form's own names; empty where the form has its own names.
     """
 
