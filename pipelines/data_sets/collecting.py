@@ -25,7 +25,9 @@ from pipelines.data_sets.listing import Unit, list_units
 from pipelines.data_sets.reader import Reader, open_reader
 from pipelines.data_sets.records import (
     due_data_sets,
+    known_blocks,
     note_listing,
+    record_blocks,
     record_listing,
     record_read,
     record_refused,
@@ -122,13 +124,14 @@ class _DataSetReading:
         """Read all units that have missing blocks; see `read_data_sets`."""
         collector = self.collector
         units = _listed(collector.connection, collector.node.network, self.reader, self.data_set, collector.batch_id)
+        known = known_blocks(collector.connection, collector.network, self.data_set.name)
         yield None
         days = self._days() if any(unit.day for unit in units) else None
         for unit in units:
             if unit.day is not None and (days is None or not days[0] <= unit.day <= days[1]):
                 continue
             try:
-                yield from self._read(unit)
+                yield from self._read(unit, unit.blocks or known.get(unit.files[0].path))
             except FileRefused as error:
                 self._refuse(unit, str(error))
                 yield None
@@ -156,9 +159,10 @@ class _DataSetReading:
         times = self.collector.node.headers(ends)["block_time"]
         return times[0].replace(tzinfo=UTC).date(), times[-1].replace(tzinfo=UTC).date()
 
-    def _read(self, unit: Unit) -> Generator[Segment | None]:
+    def _read(self, unit: Unit, blocks: BlockRange | None) -> Generator[Segment | None]:
+        """Read a unit; `blocks` are its blocks, None where they are not known yet."""
         began = time.monotonic()
-        missing = self._within(unit.blocks) if unit.blocks is not None else self._missing()
+        missing = self._missing() if blocks is None else self._within(blocks)
         if not missing:
             return
         claims = read_claims(self.reader, unit, self.form)
@@ -174,11 +178,11 @@ class _DataSetReading:
         family = self.collector.node.network.family
         staged, duplicates = stage(self.reader, family, unit, self.form, wanted, self.head.number)
         yield None
-        # Of a day's files it is known only now which blocks they hold.
-        blocks = unit.blocks or staged.bounds()
+        blocks = blocks or staged.bounds()
         if blocks is not None:
+            record_blocks(self.collector.connection, self.collector.network, unit, blocks)
             held = {watched: intersection(ranges, [blocks]) for watched, ranges in missing.items()}
-            yield from self._store(unit, staged, segments_of(held, {}), blocks, duplicates, began)
+            yield from self._store(unit, staged, segments_of(held, {}), duplicates, began)
         drop_staged(self.reader)
 
     def _within(self, blocks: BlockRange) -> dict[Watched, list[BlockRange]]:
@@ -186,15 +190,15 @@ class _DataSetReading:
         return {watched: ranges for watched, ranges in held.items() if ranges}
 
     def _store(
-        self, unit: Unit, staged: Staged, segments: list[Segment], blocks: BlockRange, duplicates: int, began: float
+        self, unit: Unit, staged: Staged, segments: list[Segment], duplicates: int, began: float
     ) -> Generator[Segment | None]:
         if not segments:
             return
         collector = self.collector
         checked = None
-        if not is_checked(self.reader):
+        if not is_checked(self.reader, segments):
             checked = check(collector, self.head, staged, segments)
-            note_checked(self.reader)
+            note_checked(self.reader, segments)
             yield None
         for segment in segments:
             for written in collector.take(segment, self._parts(staged, segment), self.data_set.name, began):
@@ -214,7 +218,6 @@ class _DataSetReading:
             collector.connection,
             collector.network,
             unit,
-            blocks,
             checked or "compared with the node in an earlier cycle",
             staged.row_count(),
             duplicates,

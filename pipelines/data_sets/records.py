@@ -85,6 +85,23 @@ def refused_files(connection: duckdb.DuckDBPyConnection, network: str, data_set:
     return frozenset(file for (file,) in rows)
 
 
+def known_blocks(connection: duckdb.DuckDBPyConnection, network: str, data_set: str) -> dict[str, BlockRange]:
+    """Return the blocks of each file of a data set for which they are known."""
+    rows = connection.execute(
+        """
+        select file, from_block, to_block from raw.data_files
+        where network = ? and data_set = ? and from_block is not null
+        """,
+        [network, data_set],
+    ).fetchall()
+    return {file: BlockRange(first, last) for file, first, last in rows}
+
+
+def record_blocks(connection: duckdb.DuckDBPyConnection, network: str, unit: Unit, blocks: BlockRange) -> None:
+    """Record the blocks of files of a day, which are known once these were read."""
+    _record(connection, network, unit, "from_block = $first, to_block = $last", blocks._asdict())
+
+
 def record_refused(connection: duckdb.DuckDBPyConnection, network: str, unit: Unit, reason: str) -> None:
     """Record that the files of a unit must not be used, and why."""
     _record(connection, network, unit, "status = 'Refused', detail = $detail", {"detail": reason})
@@ -94,7 +111,6 @@ def record_read(
     connection: duckdb.DuckDBPyConnection,
     network: str,
     unit: Unit,
-    blocks: BlockRange,
     detail: str,
     rows: int,
     duplicates: int,
@@ -102,7 +118,6 @@ def record_read(
     """Record that the rows of a unit were checked and stored.
 
     Args:
-        blocks: the blocks that the files hold.
         detail: the comparisons that were made.
         rows: number of rows of tracked addresses.
         duplicates: number of rows that appeared again.
@@ -111,11 +126,8 @@ def record_read(
         connection,
         network,
         unit,
-        """
-        status = 'Read', detail = $detail, from_block = $first, to_block = $last, row_count = $rows,
-        duplicate_count = $duplicates
-        """,
-        {"detail": detail, "first": blocks.first, "last": blocks.last, "rows": rows, "duplicates": duplicates},
+        "status = 'Read', detail = $detail, row_count = $rows, duplicate_count = $duplicates",
+        {"detail": detail, "rows": rows, "duplicates": duplicates},
     )
 
 

@@ -1,13 +1,14 @@
 """Rows of a file that tracked addresses need, in the database of staged rows, in the form of the raw tables."""
 
 import hashlib
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
 
 from control.networks.data_sets import DataSet
-from control.ranges import BlockRange
+from control.ranges import BlockRange, difference
 from pipelines.chain.coverage import Watched
 from pipelines.data_sets.errors import FileRefused
 from pipelines.data_sets.listing import Unit, unchanged
@@ -15,6 +16,7 @@ from pipelines.data_sets.reader import Reader, identifier, quoted
 from pipelines.extract.data_sets import ColumnKind, FileColumn, FileForm, FileTable
 from pipelines.extract.family import HEADERS
 from pipelines.raw.database import form_sql
+from pipelines.raw.frames import registered
 from pipelines.rows import Kind, Segment
 from pipelines.tables.families import ROW_TABLES
 from pipelines.tables.table import BIGNUM, RowTable
@@ -245,7 +247,8 @@ def stage(
     kinds = {kind for kind, addresses in wanted.addresses.items() if addresses}
     tables = [name for name in form.rows if kinds & ROW_TABLES[name].kinds]
     staged, fingerprint = Staged(reader, unit, form, tables), wanted.fingerprint(unit)
-    reader.run("create table if not exists stage (fingerprint varchar, duplicates bigint, is_checked boolean)")
+    reader.run("create table if not exists stage (fingerprint varchar, duplicates bigint)")
+    reader.run("create table if not exists checked (kind varchar, address varchar, first bigint, last bigint)")
     known = reader.run("select duplicates from stage where fingerprint = ?", [fingerprint]).fetchone()
     if known is not None:
         return staged, int(known[0])
@@ -260,7 +263,7 @@ def stage(
     _stage_facts(reader, staged)
     if not unchanged(reader, unit):
         raise FileRefused("it changed while it was read")
-    reader.run("insert into stage values (?, ?, false)", [fingerprint, duplicates])
+    reader.run("insert into stage values (?, ?)", [fingerprint, duplicates])
     return staged, duplicates
 
 
@@ -270,19 +273,29 @@ def drop_staged(reader: Reader) -> None:
     for (name,) in names:
         if name.startswith(("staged_", "block_facts", "bounds", "blocks_of_files")):
             reader.run(f"drop table if exists {name}")
-    reader.run("delete from stage")
+    reader.run("delete from stage; delete from checked")
     # Frees the space of the rows for the next ones.
     reader.run("checkpoint")
 
 
-def is_checked(reader: Reader) -> bool:
-    """Return whether the staged rows were checked."""
-    return reader.run("select 1 from stage where is_checked").fetchone() is not None
+def is_checked(reader: Reader, segments: Sequence[Segment]) -> bool:
+    """Return whether the staged rows of all these segments were checked."""
+    checked: dict[tuple[str, str], list[BlockRange]] = defaultdict(list)
+    for kind, address, first, last in reader.run("from checked").fetchall():
+        checked[kind, address].append(BlockRange(first, last))
+    return not any(
+        difference([segment.covered], checked[segment.kind, address])
+        for segment in segments
+        for address in segment.addresses
+    )
 
 
-def note_checked(reader: Reader) -> None:
-    """Record that the staged rows were checked, so that a killed read does not check them again."""
-    reader.run("update stage set is_checked = true")
+def note_checked(reader: Reader, segments: Sequence[Segment]) -> None:
+    """Record that the staged rows of segments were checked, so that a killed read does not check them again."""
+    rows = [(segment.kind, address, *segment.covered) for segment in segments for address in segment.addresses]
+    frame = pl.DataFrame(rows, schema=["kind", "address", "first", "last"], orient="row")
+    with registered(reader.connection, now_checked=frame):
+        reader.run("insert into checked from now_checked")
 
 
 def read_claims(reader: Reader, unit: Unit, form: FileForm) -> dict[Watched, list[BlockRange]] | None:

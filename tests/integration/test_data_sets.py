@@ -353,6 +353,35 @@ def test_a_staged_file_is_not_read_again(chain: Chain, make_service: MakeService
     assert len(read) == 1
 
 
+def test_a_later_request_is_checked_too(chain: Chain, make_service: MakeService, tmp_path: Path) -> None:
+    """Rows of a staged file that an earlier request did not want are not checked yet."""
+    form = FORMS["own columns"]
+    write_own(chain.node, tmp_path / "files", blocks_per_file=60)
+    # The second half of the token's rows is wrong, and no request wants it at first.
+    path = tmp_path / "files" / "transfers_0_59.parquet"
+    rows = damage.read_rows(path)
+    of_gold = [number for number, row in enumerate(rows) if row["token"] == chain.gold.address]
+    wrong = of_gold[-1]
+    damage.change_amount(path, wrong, "amount")
+    service = make_service(network(chain.node.url, form.data_set(tmp_path / "files")))
+    tenant = service.tenant()
+    token = service.token(tenant, chain.gold.address)
+    service.ask_history(tenant, token, "block:0", f"block:{rows[wrong]['blk'] - 1}")
+    service.good_cycle()
+    with mock.patch.object(staging, "ROWS_PER_PART", 3):
+        service.history(parts=5)
+        assert service.query("select count(*) from raw.coverage where data_set is not null") != [(0,)]
+        service.ask_history(tenant, token, "block:0")
+        service.good_cycle()
+        service.history()
+    assert "amount_raw of the row of block" in refused(service)[0]
+    amounts = service.query(
+        "select amount_raw::varchar from raw.token_transfers where block_number = ?", [rows[wrong]["blk"]]
+    )
+    assert (str(int(rows[wrong]["amount"]) + 1),) not in amounts
+    assert amounts
+
+
 def test_a_file_that_changes_while_it_is_read_is_refused(
     chain: Chain, from_node: Tables, make_service: MakeService, tmp_path: Path
 ) -> None:
