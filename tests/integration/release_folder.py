@@ -17,6 +17,7 @@ from litestar.testing import TestClient
 
 from api.app import create_app
 from control.access import Principal
+from control.networks.data_sets import DataSet
 from control.settings import load_settings
 from pipelines.raw.database import open_warehouse
 from tests.chain.conftest import GENESIS_TIME
@@ -24,6 +25,7 @@ from tests.chain.node import AnvilNode
 from tests.chain.utxo_node import UtxoNode
 from tests.chain.utxo_world import UtxoWorld
 from tests.chain.world import World
+from tests.datasets.chain_files import write_aws
 from tests.integration.harness import LocalNetwork, LocalUtxoNetwork, Service
 
 # The shipped definition of a local node.
@@ -68,9 +70,12 @@ def _facts(answer: Any) -> Any:
 def main() -> None:
     """Run a small service over a chain, and keep its data folder."""
     with tempfile.TemporaryDirectory() as name, AnvilNode(genesis_time=GENESIS_TIME) as node, UtxoNode() as outputs:
-        networks = [LocalNetwork("local", node.url), LocalUtxoNetwork(_OUTPUTS, outputs.url)]
-        service = Service(Path(name), networks)
-        key = _use(service, node, outputs)
+        files = Path(name) / "files"
+        local = LocalNetwork(
+            "local", node.url, data_sets=[DataSet("past", "aws", f"{files}/logs/date={{date}}/*.parquet")]
+        )
+        service = Service(Path(name), [local, LocalUtxoNetwork(_OUTPUTS, outputs.url)])
+        key = _use(service, node, outputs, files)
         with open_warehouse(service.settings.warehouse_path) as connection:
             # Another release's project is another one, also before this one has changed.
             connection.execute("update raw.transforms set project_fingerprint = 'of a release'")
@@ -105,11 +110,19 @@ def _pay(service: Service, tenant: Principal, node: UtxoNode) -> None:
         world.mine()
 
 
-def _use(service: Service, node: AnvilNode, outputs: UtxoNode) -> str:
+def _use(service: Service, node: AnvilNode, outputs: UtxoNode, files: Path) -> str:
     """Track tokens and wallets of both families, with prices, over some blocks; return an API key."""
     world = World(node, wallet_count=8, gas_price=10**9)
     world.place_multicall()
     tenant = service.tenant()
+    old = world.deploy_token("COPPER", 6)
+    world.distribute(old, 1_000)
+    # The node calls a block final after 64 others.
+    last = node.head()
+    for _ in range(70):
+        world.mine()
+    write_aws(node, files, tables=["logs"])
+    service.ask_history(tenant, service.token(tenant, old.address), "creation", f"block:{last}")
     coin, gold = world.deploy_token("COIN", 6), world.deploy_token("GOLD", 18)
     start = datetime.fromtimestamp(node.block_time(node.head()), UTC) + timedelta(seconds=1)
     for token in (coin, gold):
