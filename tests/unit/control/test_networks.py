@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from eth_utils.address import is_checksum_address
 
+from control.networks.data_sets import DataSet
 from control.networks.definitions import (
     CommonToken,
     NativeMode,
@@ -231,6 +232,105 @@ def test_a_malformed_definition_names_file_network_and_field(tmp_path: Path, old
     assert str(caught.value).startswith(f"{tmp_path / 'networks.toml'}: network 'example': ")
 
 
+DATA_SETS = (
+    EXAMPLE
+    + """
+[[network.data_set]]
+name = "public"
+form = "aws"
+files = "s3://bucket/logs/date={date}/*.parquet"
+[[network.data_set]]
+name = "private"
+form = "cryo-logs"
+files = "${FOLDER}/eth__{table}__{first}_to_{last}.parquet"
+[[network.data_set]]
+name = "own"
+form = "columns"
+files = "/srv/{first}-{last}.csv.gz"
+[network.data_set.columns]
+block_number = "b"
+block_hash = "h"
+block_time = "t"
+transaction_index = "i"
+transaction_hash = "x"
+log_index = "l"
+token_address = "c"
+from_address = "f"
+to_address = "o"
+amount = "a"
+"""
+)
+
+
+def test_data_sets_are_read_in_their_order(tmp_path: Path) -> None:
+    public, private, own = load(tmp_path, DATA_SETS, {"FIRST_URL": "https://a", "FOLDER": "/srv/cryo"})[
+        "example"
+    ].data_sets
+    assert public == DataSet("public", "aws", "s3://bucket/logs/date={date}/*.parquet")
+    assert private == DataSet("private", "cryo-logs", "/srv/cryo/eth__{table}__{first}_to_{last}.parquet")
+    assert (own.columns["block_time"], len(own.columns)) == ("t", 10)
+    folders = [data_set.folder for data_set in (public, private, own)]
+    assert folders == ["s3://bucket/logs/", "/srv/cryo/", "/srv/"]
+
+
+def test_a_data_set_with_an_unset_variable_is_left_out(tmp_path: Path) -> None:
+    network = load(tmp_path, DATA_SETS, {"FIRST_URL": "https://a", "FOLDER": ""})["example"]
+    assert [data_set.name for data_set in network.data_sets] == ["public", "own"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('name = "private"', 'name = "public"', "data_set 'public': field 'name': is used twice; rename one"),
+        ('name = "public"\n', "", "data_set 'number 1': field 'name': is missing; add it"),
+        (
+            'form = "aws"',
+            'form = "azure"',
+            "field 'form': is 'azure'; write one of aws, cryo-logs, cryo-transfers,",
+        ),
+        (
+            "s3://bucket",
+            "bucket",
+            "field 'files': is 'bucket.*; write a path from the root of the disk, or an s3",
+        ),
+        ("s3://bucket", "https://bucket", "field 'files': is 'https:.*; write a path from the root of the disk"),
+        ("s3://bucket", "s3://buck\\u0007et", "field 'files': is .*; write a path from the root of the disk"),
+        ("/*.parquet", "/*.json", "field 'files': is .*; the names of the files must end in .parquet, .csv, .csv.gz"),
+        ("/logs/date", "/../date", r"field 'files': is .*; write it without \.\. \*\* \? and \["),
+        ("/logs/date", "/**/date", r"write it without \.\. \*\* \? and \["),
+        ("/logs/date", "/logs?/date", r"write it without \.\. \*\* \? and \["),
+        ("/logs/date", "/[a-z]/date", r"write it without \.\. \*\* \? and \["),
+        ("date={date}", "logs", "field 'files': is .*; write {date}, or {first} and {last}, where the names differ"),
+        ("date={date}", "{first}", "write {date}, or {first} and {last}, where the names differ"),
+        ("date={date}", "{date}-{first}-{last}", "write {date}, or {first} and {last}, where the names differ"),
+        ("date={date}", "{date}/{other}", "write {date}, or {first} and {last}, where the names differ"),
+        (
+            "eth__{table}__",
+            "eth__logs__",
+            "field 'files': is .*; write {table} where the names have logs or blocks: the form cryo-logs needs all of",
+        ),
+        ('amount = "a"', 'amounts = "a"', "field 'columns': lacks amount; add the names of these columns in the files"),
+        (
+            'amount = "a"',
+            'amount = "a"\nvalue = "v"',
+            "field 'columns': value is unknown; the form columns has block_number, block_hash, block_time",
+        ),
+        (
+            '*.parquet"',
+            '*.parquet"\ncolumns = { a = "b" }',
+            "columns': a is unknown; the form aws has names",
+        ),
+        ('form = "aws"', "form = 1", "field 'form': Expected `str`, got `int`"),
+        ('form = "aws"', 'form = "aws"\nregion = "x"', "field 'region': is unknown"),
+    ],
+)
+def test_a_malformed_data_set_names_the_field(tmp_path: Path, old: str, new: str, message: str) -> None:
+    assert old in DATA_SETS
+    with pytest.raises(NetworksError, match=message) as caught:
+        load(tmp_path, DATA_SETS.replace(old, new, 1), {"FIRST_URL": "https://a", "FOLDER": "/srv/cryo"})
+    assert str(caught.value).startswith(f"{tmp_path / 'networks.toml'}: network 'example': ")
+
+
 OUTPUTS = """
 [[network]]
 name = "outputs"
@@ -286,6 +386,11 @@ def test_fields_of_a_network_of_outputs_are_read(tmp_path: Path) -> None:
             "poll_seconds = 30",
             'poll_seconds = 30\n[[network.feed]]\nbase = "X"\nquote = "USD"\naddress = "3"',
             "field 'feed': networks of this family have none; remove it",
+        ),
+        (
+            "poll_seconds = 30",
+            'poll_seconds = 30\n[[network.data_set]]\nname = "x"\nform = "aws"\nfiles = "/x/{date}.parquet"',
+            "data_set 'x': networks of this family have no data sets; remove it",
         ),
     ],
 )
