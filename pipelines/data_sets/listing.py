@@ -15,6 +15,8 @@ from pipelines.data_sets.reader import Reader
 _MOST_FILES = 200_000
 _NAMED = {DATE: r"\d{4}-\d{2}-\d{2}", FIRST: r"\d{1,18}", LAST: r"\d{1,18}"}
 _PART = re.compile(r"(\{(?:date|first|last)\}|\*)")
+# The query engine expands these characters in each path that it is given.
+_OF_PATTERNS = re.compile(r"[*?\[]")
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,9 @@ def _matcher(pattern: str) -> re.Pattern[str]:
 
 
 def list_units(reader: Reader, data_set: DataSet, table: str) -> list[Unit]:
-    """List the files of a data set, in the order of their blocks or days; links to elsewhere are left out.
+    """List the files of a data set, in the order of their blocks or days.
+
+    Links to elsewhere are left out, and so are names that the query engine would take for patterns.
 
     Args:
         reader: may read the data set's folder.
@@ -97,7 +101,7 @@ def list_units(reader: Reader, data_set: DataSet, table: str) -> list[Unit]:
     named = {
         path: found
         for (path,) in reader.run("select file from glob(?) limit ?", [glob, _MOST_FILES + 1]).fetchall()
-        if (found := matcher.fullmatch(path)) and _is_inside(path, data_set.folder)
+        if (found := matcher.fullmatch(path)) and not _OF_PATTERNS.search(path) and _is_inside(path, data_set.folder)
     }
     if not named:
         return []

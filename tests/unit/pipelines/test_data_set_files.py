@@ -103,6 +103,17 @@ def test_a_folder_without_files_has_no_units(folder: Path) -> None:
     assert units(folder, "{date}.parquet") == []
 
 
+def test_quotes_in_names_are_plain_text(folder: Path) -> None:
+    make(folder, 'it\'s "x"; --/2024-01-01.parquet')
+    assert [unit.day for unit in units(folder, 'it\'s "x"; --/{date}.parquet')] == [date(2024, 1, 1)]
+
+
+@pytest.mark.parametrize("name", ["2024-01-02/a[1].parquet", "2024-01-02/a?.parquet", "2024-01-02/*.parquet"])
+def test_names_that_are_patterns_themselves_are_left_out(folder: Path, name: str) -> None:
+    make(folder, name, "2024-01-01/a.parquet")
+    assert [unit.name for unit in units(folder, "{date}/*.parquet")] == ["2024-01-01/a.parquet"]
+
+
 def test_links_to_elsewhere_are_left_out(folder: Path) -> None:
     make(folder, "2024-01-01.parquet")
     make(folder.parent / "elsewhere", "2024-01-02.parquet")
