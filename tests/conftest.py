@@ -25,6 +25,7 @@ LONGEST_FILES = [
     "integration/test_holders.py",
     "integration/test_analysts_page.py",
     "integration/test_sandbox.py",
+    "integration/test_history_from_files_page.py",
     "integration/test_concurrent_processes.py",
     "integration/test_cycle_command.py",
     "integration/test_wheel.py",

@@ -50,13 +50,17 @@ class ObjectStore:
     The kernel kills the server when the test process dies. `stop` and `start` keep objects and ports, so a test can
     interrupt the service.
 
+    Args:
+        is_public: clients without credentials may list and read all objects.
+
     Attributes:
         access_key: id of the access key, which may do everything.
         secret_key: secret of the access key.
         region: region that clients name; the server accepts any.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_public: bool = False) -> None:
+        self._is_public = is_public
         self.access_key = "test-access-key"
         self.secret_key = "test-secret-key"
         self.region = "us-east-1"
@@ -183,7 +187,8 @@ class ObjectStore:
         settings = folder / "s3.json"
         key = {"accessKey": self.access_key, "secretKey": self.secret_key}
         identity = {"name": "tests", "credentials": [key], "actions": ["Admin", "Read", "Write", "List", "Tagging"]}
-        settings.write_text(json.dumps({"identities": [identity]}))
+        anybody = {"name": "anonymous", "actions": ["Read", "List"]}
+        settings.write_text(json.dumps({"identities": [identity, anybody] if self._is_public else [identity]}))
         options = ["-dir=.", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-filer", "-s3", f"-s3.config={settings}"]
         for part, port, rpc_port in zip(_PARTS, self._ports[::2], self._ports[1::2], strict=True):
             options += [f"-{part}.port={port}", f"-{part}.port.grpc={rpc_port}"]
