@@ -5,13 +5,13 @@ from datetime import date, datetime
 from pathlib import Path
 
 import pytest
+from pipelines.ranges import BlockRange
 
 from control.networks.data_sets import DataSet
 from pipelines.data_sets import listing
 from pipelines.data_sets.errors import FileRefused
 from pipelines.data_sets.listing import File, Unit, list_units, unchanged
 from pipelines.data_sets.reader import Reader, open_reader
-from pipelines.ranges import BlockRange
 
 _LISTED = [("s3://bucket/logs/date=2024-01-01/a.parquet", 5, datetime(2024, 1, 2))]  # noqa: DTZ001 - as DuckDB returns it
 
