@@ -129,7 +129,7 @@ def check_answers(year: Year, folder: Path) -> None:
     assert (request["status"], request["fromBlock"], request["toBlock"]) == ("Succeeded", first, last)
     assert read(folder, "estimate")["blocks"] == 0, "nothing is missing"
     of_year = [one for one in read(folder, "coverage")["collected"] if one["fromBlock"] == first]
-    assert [(one["toBlock"], one["verified"]) for one in of_year] == [(last, "sampled")]
+    assert [(one["toBlock"], one["verified"], one["source"]) for one in of_year] == [(last, "sampled", "aws")]
     rows = read(folder, "cap-table")["data"]
     addresses = [*year.world.wallets, *holders(), year.world.deployer]
     balances = dict(zip(addresses, year.world.balances_of(USDC, addresses, last), strict=True))

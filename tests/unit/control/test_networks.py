@@ -283,6 +283,7 @@ def test_a_data_set_with_an_unset_variable_is_left_out(tmp_path: Path) -> None:
     [
         ('name = "private"', 'name = "public"', "data_set 'public': field 'name': is used twice; rename one"),
         ('name = "public"\n', "", "data_set 'number 1': field 'name': is missing; add it"),
+        ('name = "public"', 'name = "node"', "field 'name': is 'node', which means rows of a node; write another name"),
         (
             'form = "aws"',
             'form = "azure"',

@@ -8,6 +8,7 @@ import pytest
 from pipelines.ranges import BlockRange
 
 from control.networks.data_sets import DataSet
+from control.ranges import BlockRange
 from pipelines.data_sets import listing
 from pipelines.data_sets.errors import FileRefused
 from pipelines.data_sets.listing import File, Unit, list_units, unchanged
