@@ -5,7 +5,6 @@ from datetime import date, datetime
 from pathlib import Path
 
 import pytest
-from pipelines.ranges import BlockRange
 
 from control.networks.data_sets import DataSet
 from control.ranges import BlockRange
