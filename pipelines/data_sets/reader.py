@@ -7,7 +7,7 @@ import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -119,8 +119,12 @@ def remove_staged(path: Path) -> None:
 
 def _allow_s3(connection: duckdb.DuckDBPyConnection) -> None:
     """Load the extension for S3, and take credentials from the variables that clients of AWS use."""
-    folder = files("duckdb_extension_httpfs") / "extensions" / f"v{duckdb.__version__}"
-    connection.execute(f"load {quoted(str(folder / 'httpfs.duckdb_extension'))}")
+    # The package has no code, only the file of the extension.
+    package = find_spec("duckdb_extension_httpfs")
+    assert package is not None, "the lock file has the package"
+    assert package.origin is not None, "it is a regular package"
+    file = Path(package.origin).parent / "extensions" / f"v{duckdb.__version__}" / "httpfs.duckdb_extension"
+    connection.execute(f"load {quoted(str(file))}")
     connection.execute(f"set http_timeout = {_HTTP_SECONDS}; set http_retries = 2")
     endpoint = urlsplit(os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or "")
     region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
