@@ -16,6 +16,7 @@ from control.networks.data_sets import DataSet
 from control.networks.definitions import Network
 from control.ranges import BlockRange, intersection
 from pipelines.chain.coverage import Watched, record_verified
+from pipelines.chain.finality import read_known_chain
 from pipelines.chain.missing import missing_segments, segments_of
 from pipelines.chain.segments import Collector, log_words
 from pipelines.chain.states import record_failure
@@ -174,7 +175,8 @@ class _DataSetReading:
                 addresses[watched.kind].add(watched.address)
         if not addresses:
             return
-        wanted = Wanted({kind: frozenset(named) for kind, named in addresses.items()})
+        chain = read_known_chain(self.collector.connection, self.collector.network).genesis_hash or ""
+        wanted = Wanted({kind: frozenset(named) for kind, named in addresses.items()}, chain)
         family = self.collector.node.network.family
         staged, duplicates = stage(self.reader, family, unit, self.form, wanted, self.head.number)
         yield None

@@ -54,14 +54,20 @@ _TYPES = {
 
 @dataclass(frozen=True)
 class Wanted:
-    """Addresses with missing rows, by kind."""
+    """Rows to read.
+
+    Attributes:
+        addresses: addresses with missing rows, by kind.
+        chain: hash of the chain's first block; empty where it is unknown.
+    """
 
     addresses: Mapping[Kind, frozenset[str]]
+    chain: str = ""
 
-    def fingerprint(self, unit: Unit) -> str:
-        """Return a hash of the addresses and the files: rows that were staged for it need not be read again."""
-        told = [sorted((kind, sorted(addresses)) for kind, addresses in self.addresses.items()), unit.files]
-        return hashlib.sha256(repr(told).encode()).hexdigest()
+    def fingerprint(self, unit: Unit, form: FileForm) -> str:
+        """Return a hash of everything that decides which rows are staged: equal rows need not be read again."""
+        addresses = sorted((kind, sorted(named)) for kind, named in self.addresses.items())
+        return hashlib.sha256(repr((self.chain, addresses, unit, form)).encode()).hexdigest()
 
 
 class Staged:
@@ -246,7 +252,7 @@ def stage(
     """
     kinds = {kind for kind, addresses in wanted.addresses.items() if addresses}
     tables = [name for name in form.rows if kinds & ROW_TABLES[name].kinds]
-    staged, fingerprint = Staged(reader, unit, form, tables), wanted.fingerprint(unit)
+    staged, fingerprint = Staged(reader, unit, form, tables), wanted.fingerprint(unit, form)
     reader.run("create table if not exists stage (fingerprint varchar, duplicates bigint)")
     reader.run("create table if not exists checked (kind varchar, address varchar, first bigint, last bigint)")
     known = reader.run("select duplicates from stage where fingerprint = ?", [fingerprint]).fetchone()
@@ -269,11 +275,12 @@ def stage(
 
 def drop_staged(reader: Reader) -> None:
     """Remove all staged rows."""
-    names = reader.run("select table_name from duckdb_tables() where not internal").fetchall()
-    for (name,) in names:
-        if name.startswith(("staged_", "block_facts", "bounds", "blocks_of_files")):
-            reader.run(f"drop table if exists {name}")
-    reader.run("delete from stage; delete from checked")
+    # First the record, so that no kill leaves it without its rows.
+    reader.run("delete from stage")
+    reader.run("delete from checked")
+    for (name,) in reader.run("select table_name from duckdb_tables() where not internal").fetchall():
+        if name not in ("stage", "checked"):
+            reader.run(f"drop table {name}")
     # Frees the space of the rows for the next ones.
     reader.run("checkpoint")
 
