@@ -167,7 +167,12 @@ def from_node(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     service.close()
 
 
-@pytest.mark.parametrize("form", FORMS.values(), ids=list(FORMS))
+_RARE = ("cryo logs in text", "cryo transfers in decimals", "ethereum-etl Parquet")
+
+
+@pytest.mark.parametrize(
+    "form", [pytest.param(form, id=name, marks=[pytest.mark.long] * (name in _RARE)) for name, form in FORMS.items()]
+)
 def test_rows_equal_those_of_the_node(
     form: Form, chain: Chain, from_node: Tables, make_service: MakeService, tmp_path: Path
 ) -> None:
