@@ -170,13 +170,16 @@ class _DataSetReading:
         if claims is not None:
             missing = {watched: intersection(ranges, claims.get(watched, [])) for watched, ranges in missing.items()}
         addresses: dict[Kind, set[str]] = defaultdict(set)
+        wanted_blocks: list[BlockRange] = []
         for watched, ranges in missing.items():
             if ranges:
                 addresses[watched.kind].add(watched.address)
-        if not addresses:
+                wanted_blocks += ranges
+        if not wanted_blocks:
             return
+        hull = BlockRange(min(one.first for one in wanted_blocks), max(one.last for one in wanted_blocks))
         chain = read_known_chain(self.collector.connection, self.collector.network).genesis_hash or ""
-        wanted = Wanted({kind: frozenset(named) for kind, named in addresses.items()}, chain)
+        wanted = Wanted({kind: frozenset(named) for kind, named in addresses.items()}, hull, chain)
         family = self.collector.node.network.family
         staged, duplicates = stage(self.reader, family, unit, self.form, wanted, self.head.number)
         yield None

@@ -58,14 +58,16 @@ class Wanted:
 
     Attributes:
         addresses: addresses with missing rows, by kind.
+        blocks: range that contains all missing blocks.
         chain: hash of the chain's first block; empty where it is unknown.
     """
 
     addresses: Mapping[Kind, frozenset[str]]
+    blocks: BlockRange
     chain: str = ""
 
     def fingerprint(self, unit: Unit, form: FileForm) -> str:
-        """Return a hash of everything that decides which rows are staged: equal rows need not be read again."""
+        """Return a hash of everything but the blocks that decides which rows are staged."""
         addresses = sorted((kind, sorted(named)) for kind, named in self.addresses.items())
         return hashlib.sha256(repr((self.chain, addresses, unit, form)).encode()).hexdigest()
 
@@ -240,7 +242,7 @@ def stage(
         family: the network's family.
         unit: the files.
         form: their form.
-        wanted: the addresses; rows of others are left out.
+        wanted: addresses and blocks; other rows are left out.
         head_number: newest block of the node.
 
     Returns:
@@ -253,9 +255,11 @@ def stage(
     kinds = {kind for kind, addresses in wanted.addresses.items() if addresses}
     tables = [name for name in form.rows if kinds & ROW_TABLES[name].kinds]
     staged, fingerprint = Staged(reader, unit, form, tables), wanted.fingerprint(unit, form)
-    reader.run("create table if not exists stage (fingerprint varchar, duplicates bigint)")
+    reader.run("create table if not exists stage (fingerprint varchar, first bigint, last bigint, duplicates bigint)")
     reader.run("create table if not exists checked (kind varchar, address varchar, first bigint, last bigint)")
-    known = reader.run("select duplicates from stage where fingerprint = ?", [fingerprint]).fetchone()
+    known = reader.run(
+        "select duplicates from stage where fingerprint = ? and first <= ? and last >= ?", [fingerprint, *wanted.blocks]
+    ).fetchone()
     if known is not None:
         return staged, int(known[0])
     drop_staged(reader)
@@ -269,7 +273,7 @@ def stage(
     _stage_facts(reader, staged)
     if not unchanged(reader, unit):
         raise FileRefused("it changed while it was read")
-    reader.run("insert into stage values (?, ?)", [fingerprint, duplicates])
+    reader.run("insert into stage values (?, ?, ?, ?)", [fingerprint, *wanted.blocks, duplicates])
     return staged, duplicates
 
 
@@ -371,8 +375,11 @@ def _stage_rows(
             f"""
             create or replace table staged_{table.name} as
             with file as ({source}), rows as ({query})
-            select {columns} from rows {facts} where {" or ".join(conditions)} limit {_MOST_WANTED + 1}
-            """
+            select {columns} from rows {facts}
+            where rows.block_number between $first and $last and ({" or ".join(conditions)})
+            limit {_MOST_WANTED + 1}
+            """,
+            _ends(wanted.blocks),
         )
     finally:
         for kind in kinds:

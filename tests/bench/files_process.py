@@ -11,6 +11,7 @@ from pathlib import Path
 import duckdb
 
 from control.networks.data_sets import DataSet
+from control.ranges import BlockRange
 from pipelines.data_sets.listing import list_units
 from pipelines.data_sets.reader import open_reader
 from pipelines.data_sets.staging import Wanted, drop_staged, stage
@@ -34,7 +35,7 @@ def main(folder: str) -> None:
     clock, rows = Clock(), 0
     with open_reader(Path(folder) / "staging" / "bench.duckdb", "bench", [data_set]) as reader:
         for unit in list_units(reader, data_set, "logs"):
-            wanted = Wanted({"token": frozenset(tokens)})
+            wanted = Wanted({"token": frozenset(tokens)}, BlockRange(0, _HEAD))
             staged, _ = stage(reader, "evm", unit, FORMS[data_set.form], wanted, _HEAD)
             covered = staged.bounds()
             assert covered is not None
