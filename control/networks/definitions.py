@@ -135,14 +135,15 @@ class _File(Table, frozen=True):
 def load_networks(path: Path, environ: Mapping[str, str] | None = None) -> dict[str, Network]:
     """Read and check a file of network definitions.
 
-    `${VAR}` in an rpc entry or in the files of a data set is replaced from the environment. An entry is dropped if its
-    variable is unset or empty. A network left without an rpc entry is disabled, with a reason that names the variables.
+    `${VAR}` in an rpc entry or in the files of a data set is replaced from the environment. An rpc entry is dropped if
+    its variable is unset or empty. A network without an rpc entry is disabled, with a reason that names the variables.
 
     Returns:
         Networks by name, in the order of the file.
 
     Raises:
-        NetworksError: unreadable file, malformed TOML, unknown or missing or malformed field, duplicate name.
+        NetworksError: unreadable file, malformed TOML, unknown or missing or malformed field, duplicate name, data set
+            with an unset variable.
     """
     variables = os.environ if environ is None else environ
     networks: dict[str, Network] = {}
@@ -210,14 +211,18 @@ def _data_sets(entries: list[DataSetTable], family: str, variables: Mapping[str,
         place = f"data_set {entry.name!r}"
         if any(entry.name == other.name for other in data_sets):
             raise ValueError(f"{place}: field 'name': is used twice; rename one")
-        if all(variables.get(name) for name in _VARIABLE.findall(entry.files)):
-            files = _VARIABLE.sub(lambda found: variables[found.group(1)], entry.files)
-            data_set = DataSet(entry.name, entry.form, files, entry.columns)
-            try:
-                check_data_set(data_set, codec_for(family).data_set_forms)
-            except ValueError as error:
-                raise ValueError(f"{place}: {error}") from None
-            data_sets.append(data_set)
+        if unset := [name for name in _VARIABLE.findall(entry.files) if not variables.get(name)]:
+            # Left out, it would send its requests to the node without a word.
+            raise ValueError(
+                f"{place}: field 'files': {' and '.join(unset)} is not set; set it, or remove the data set"
+            )
+        files = _VARIABLE.sub(lambda found: variables[found.group(1)], entry.files)
+        data_set = DataSet(entry.name, entry.form, files, entry.columns)
+        try:
+            check_data_set(data_set, codec_for(family).data_set_forms)
+        except ValueError as error:
+            raise ValueError(f"{place}: {error}") from None
+        data_sets.append(data_set)
     return tuple(data_sets)
 
 

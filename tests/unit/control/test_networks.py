@@ -273,9 +273,10 @@ def test_data_sets_are_read_in_their_order(tmp_path: Path) -> None:
     assert folders == ["s3://bucket/logs/", "/srv/cryo/", "/srv/"]
 
 
-def test_a_data_set_with_an_unset_variable_is_left_out(tmp_path: Path) -> None:
-    network = load(tmp_path, DATA_SETS, {"FIRST_URL": "https://a", "FOLDER": ""})["example"]
-    assert [data_set.name for data_set in network.data_sets] == ["public", "own"]
+def test_a_data_set_with_an_unset_variable_is_an_error(tmp_path: Path) -> None:
+    told = "data_set 'private': field 'files': FOLDER is not set; set it, or remove the data set"
+    with pytest.raises(NetworksError, match=told):
+        load(tmp_path, DATA_SETS, {"FIRST_URL": "https://a", "FOLDER": ""})
 
 
 @pytest.mark.parametrize(
