@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from control.networks.families import codec_for
 from control.ranges import BlockRange
-from pipelines.data_sets.staging import Staged
+from pipelines.data_sets.staged import Staged
 from pipelines.extract.errors import CallRefused, StateUnavailable
 from pipelines.extract.family import Header, Node
 from pipelines.rows import Segment

@@ -20,7 +20,7 @@ from pipelines.chain.segments import Collector
 from pipelines.chain.times import first_conflict
 from pipelines.data_sets.balances import BalanceCheck
 from pipelines.data_sets.errors import FileRefused
-from pipelines.data_sets.staging import Staged, row_named
+from pipelines.data_sets.staged import Staged, row_named
 from pipelines.extract.errors import NotProvable
 from pipelines.extract.family import PROVABLE, Header
 from pipelines.rows import Segment

@@ -34,8 +34,8 @@ from pipelines.data_sets.records import (
     record_refused,
     refused_files,
 )
+from pipelines.data_sets.staged import Staged
 from pipelines.data_sets.staging import (
-    Staged,
     Wanted,
     drop_staged,
     is_checked,

@@ -12,7 +12,7 @@ def read_until_killed(folder: Path, url: str, data_set: DataSet, statements: int
     """Continue the history of the service in the folder, in small parts; end as `kill -9` after the statements."""
     service = Service(folder, [LocalNetwork("local", url, data_sets=[data_set])])
     with (
-        mock.patch("pipelines.data_sets.staging.ROWS_PER_PART", 7),
+        mock.patch("pipelines.data_sets.staged.ROWS_PER_PART", 7),
         ending_after(statements, kill_this_process, "tests.integration.harness"),
     ):
         service.history()

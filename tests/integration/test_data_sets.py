@@ -17,7 +17,7 @@ from litestar.testing import TestClient
 from api.app import create_app
 from control.networks.data_sets import DataSet
 from control.operations import Status
-from pipelines.data_sets import staging
+from pipelines.data_sets import columns, staged, staging
 from tests.chain.conftest import GENESIS_TIME
 from tests.chain.fault_proxy import FaultProxy, RpcFault
 from tests.chain.node import AnvilNode
@@ -351,7 +351,7 @@ def test_a_staged_file_is_not_read_again(chain: Chain, make_service: MakeService
         read.append(1)
         return stage_rows(*arguments)
 
-    with mock.patch.object(staging, "_stage_rows", counted), mock.patch.object(staging, "ROWS_PER_PART", 7):
+    with mock.patch.object(staging, "_stage_rows", counted), mock.patch.object(staged, "ROWS_PER_PART", 7):
         for _ in range(5):
             service.history(parts=4)
         assert service.query("select count(*) from raw.coverage where data_set is not null") != [(0,)]
@@ -373,7 +373,7 @@ def test_a_later_request_is_checked_too(chain: Chain, make_service: MakeService,
     token = service.token(tenant, chain.gold.address)
     service.ask_history(tenant, token, "block:0", f"block:{rows[wrong]['blk'] - 1}")
     service.good_cycle()
-    with mock.patch.object(staging, "ROWS_PER_PART", 3):
+    with mock.patch.object(staged, "ROWS_PER_PART", 3):
         service.history(parts=5)
         assert service.query("select count(*) from raw.coverage where data_set is not null") != [(0,)]
         service.ask_history(tenant, token, "block:0")
@@ -397,9 +397,9 @@ def test_a_file_that_changes_while_it_is_read_is_refused(
     configure(service, chain)
     stage_facts = staging._stage_facts
 
-    def replaced(reader: Any, staged: Any) -> None:
-        stage_facts(reader, staged)
-        if staged.unit.name == path.name:
+    def replaced(reader: Any, rows: Any) -> None:
+        stage_facts(reader, rows)
+        if rows.unit.name == path.name:
             other = path.with_name("other")
             other.write_bytes(path.read_bytes() + b" ")
             other.rename(path)
@@ -428,7 +428,7 @@ def test_files_beyond_a_limit_are_refused(
     form.write(chain.node, tmp_path / "files")
     service = make_service(network(chain.node.url, form.data_set(tmp_path / "files")))
     configure(service, chain)
-    with mock.patch.object(staging, limit, value):
+    with mock.patch.object(staging if limit == "_MOST_WANTED" else columns, limit, value):
         service.history()
     texts = refused(service)
     assert texts
