@@ -91,7 +91,7 @@ def list_due_data_sets(
 
 
 def _database(staging: Path, network: str) -> Path:
-    return staging / f"{network}.duckdb"
+    return staging / f"{network}.staged"
 
 
 def _listed(

@@ -42,7 +42,7 @@ class Scene:
         self.connection.execute("delete from raw.coverage")
         for address in ("0x1", "0x2"):
             self.connection.execute(
-                "insert into raw.coverage values ('n', 'token', ?, 10, ?, 0, 'node', '2026-01-01', 1)",
+                "insert into raw.coverage values ('n', 'token', ?, 10, ?, 0, 'node', '2026-01-01', 1, null)",
                 [address, to_block],
             )
 
