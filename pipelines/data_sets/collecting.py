@@ -120,6 +120,7 @@ class _DataSetReading:
         self.reader = reader
         self.data_set = data_set
         self.form = family_of(collector.node.network).data_set_forms[data_set.form]
+        self.missing: dict[Watched, list[BlockRange]] = {}
 
     def steps(self) -> Generator[Segment | None]:
         """Read all units that have missing blocks; see `read_data_sets`."""
@@ -127,6 +128,7 @@ class _DataSetReading:
         units = _listed(collector.connection, collector.node.network, self.reader, self.data_set, collector.batch_id)
         known = known_blocks(collector.connection, collector.network, self.data_set.name)
         yield None
+        self.missing = self._read_missing()
         days = self._days() if any(unit.day for unit in units) else None
         for unit in units:
             if unit.day is not None and (days is None or not days[0] <= unit.day <= days[1]):
@@ -135,9 +137,10 @@ class _DataSetReading:
                 yield from self._read(unit, unit.blocks or known.get(unit.files[0].path))
             except FileRefused as error:
                 self._refuse(unit, str(error))
+                self.missing = self._read_missing()
                 yield None
 
-    def _missing(self) -> dict[Watched, list[BlockRange]]:
+    def _read_missing(self) -> dict[Watched, list[BlockRange]]:
         """Return the final blocks that are missing, of the kinds of rows that the form has."""
         kinds: set[Kind] = {"token", "wallet"} if self.form.coverage is None else {"token", "wallet", "native"}
         missing: dict[Watched, list[BlockRange]] = defaultdict(list)
@@ -153,7 +156,7 @@ class _DataSetReading:
 
     def _days(self) -> tuple[date, date] | None:
         """Return the days of the first and the last missing block; None where none is missing."""
-        ranges = [one for ranges in self._missing().values() for one in ranges]
+        ranges = [one for ranges in self.missing.values() for one in ranges]
         if not ranges:
             return None
         ends = sorted({min(one.first for one in ranges), max(one.last for one in ranges)})
@@ -163,7 +166,7 @@ class _DataSetReading:
     def _read(self, unit: Unit, blocks: BlockRange | None) -> Generator[Segment | None]:
         """Read a unit; `blocks` are its blocks, None where they are not known yet."""
         began = time.monotonic()
-        missing = self._missing() if blocks is None else self._within(blocks)
+        missing = self.missing if blocks is None else self._within(blocks)
         if not missing:
             return
         claims = read_claims(self.reader, unit, self.form)
@@ -188,10 +191,12 @@ class _DataSetReading:
             record_blocks(self.collector.connection, self.collector.network, unit, blocks)
             held = {watched: intersection(ranges, [blocks]) for watched, ranges in missing.items()}
             yield from self._store(unit, staged, segments_of(held, {}), duplicates, began)
+            # Two units may hold the same blocks.
+            self.missing = self._read_missing()
         drop_staged(self.reader)
 
     def _within(self, blocks: BlockRange) -> dict[Watched, list[BlockRange]]:
-        held = {watched: intersection(ranges, [blocks]) for watched, ranges in self._missing().items()}
+        held = {watched: intersection(ranges, [blocks]) for watched, ranges in self.missing.items()}
         return {watched: ranges for watched, ranges in held.items() if ranges}
 
     def _store(

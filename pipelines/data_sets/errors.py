@@ -2,6 +2,9 @@
 
 from pipelines.extract.errors import ExtractError
 
+CHANGED = "it changed while it was read"
+"""A reason for `FileRefused`."""
+
 
 class FileRefused(Exception):
     """A file that must not be used until it changes; the message says why, in words that tenants may read."""

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import duckdb
 
 from control.networks.data_sets import S3, DataSet
-from pipelines.data_sets.errors import FileRefused, FilesUnreadable
+from pipelines.data_sets.errors import CHANGED, FileRefused, FilesUnreadable
 from warehouse.opening import connect
 
 # Memory of the query engine in megabytes; what needs more goes to the disk.
@@ -26,7 +26,6 @@ _SECONDS = 60.0
 _BYTES_PER_SECOND = 2_000_000
 _HTTP_SECONDS = 30
 _WORDS_OF_STORES = ("HTTP", "connect to server", "establish connection")
-_CHANGED = "it changed while it was read"
 
 
 class Reader:
@@ -69,7 +68,7 @@ class Reader:
         except (duckdb.Error, OSError, UnicodeDecodeError) as error:
             # A failed request in the middle of a read raises any of these, the last one because its body is no text.
             if isinstance(error, UnicodeDecodeError) or "ETag" in str(error):
-                raise FileRefused(_CHANGED) from error
+                raise FileRefused(CHANGED) from error
             if any(word in str(error) for word in _WORDS_OF_STORES):
                 raise self._of_store(error) from error
             raise FileRefused("it is damaged, or not of the form that its columns promise") from error

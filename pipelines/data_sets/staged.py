@@ -71,7 +71,7 @@ class Staged:
             select {", ".join(table.row_schema)} from staged_{table.name}
             where block_number between $first and $last and ({named})
             """,
-            {"first": segment.covered.first, "last": segment.covered.last, "addresses": list(segment.addresses)},
+            {**ends_of(segment.covered), "addresses": list(segment.addresses)},
         ).pl()
         integers = [column.name for column in table.columns if column.type == BIGNUM]
         return frame.with_columns(_decimal(frame[name]) for name in integers).cast(table.row_schema).sort(table.key)
@@ -134,7 +134,7 @@ class Staged:
             """,
             {**ends_of(covered), "token": token, "party": party},
         ).pl()
-        amounts = (int(text) for text in _decimal(frame[amount]))
+        amounts = map(_integer, frame[amount])
         return [
             (block, number if is_in else -number)
             for block, number, is_in in zip(frame["block_number"], amounts, frame["is_in"], strict=True)
@@ -158,7 +158,7 @@ class Staged:
             )
             group by part order by part
             """,
-            {"first": segment.covered.first, "last": segment.covered.last, "most": ROWS_PER_PART},
+            {**ends_of(segment.covered), "most": ROWS_PER_PART},
         ).fetchall()
         first = segment.covered.first
         ends = [last for (last,) in rows[:-1]]
@@ -174,8 +174,12 @@ def ends_of(covered: BlockRange) -> dict[str, int]:
 
 def _decimal(texts: pl.Series) -> pl.Series:
     """Return integers as canonical decimal text; they are decimal or 0x text, or null."""
-    numbers = (None if text is None else str(int(text, 16 if text.startswith("0x") else 10)) for text in texts)
+    numbers = (None if text is None else str(_integer(text)) for text in texts)
     return pl.Series(texts.name, list(numbers), dtype=pl.String)
+
+
+def _integer(text: str) -> int:
+    return int(text, 16 if text.startswith("0x") else 10)
 
 
 def row_named(table: RowTable, key: Sequence[object]) -> str:

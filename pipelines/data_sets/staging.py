@@ -10,7 +10,7 @@ import polars as pl
 from control.ranges import BlockRange, difference
 from pipelines.chain.coverage import Watched
 from pipelines.data_sets.columns import relation
-from pipelines.data_sets.errors import FileRefused
+from pipelines.data_sets.errors import CHANGED, FileRefused
 from pipelines.data_sets.listing import Unit, unchanged
 from pipelines.data_sets.reader import Reader
 from pipelines.data_sets.staged import Staged, ends_of, row_named
@@ -87,7 +87,7 @@ def stage(
     _check_bounds(staged, head_number)
     _stage_facts(reader, staged)
     if not unchanged(reader, unit):
-        raise FileRefused("it changed while it was read")
+        raise FileRefused(CHANGED)
     reader.run("insert into stage values (?, ?, ?, ?)", [fingerprint, *wanted.blocks, duplicates])
     return staged, duplicates
 

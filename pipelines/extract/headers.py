@@ -50,7 +50,7 @@ def check_links(network: str, call: str, headers: Iterable[Header]) -> None:
 def find_first_at_or_after(
     network: str, call: str, instant: datetime, head: Header, low: int, read: Callable[[int], Header]
 ) -> int | None:
-    """Return the number of the first block whose time is at or after the instant; None if the head is before it.
+    """Return the number of the first block with a time at or after the instant; None if the head is before it.
 
     Search back from the head in doubling steps, then bisect: a recent instant takes few calls.
 
