@@ -10,7 +10,7 @@ import duckdb
 from control.clock import stored_now
 from pipelines.chain.finality import drop_unfinished_attestations
 from pipelines.raw.builds import finish_batch
-from pipelines.raw.database import transaction
+from pipelines.raw.database import literal, transaction
 from pipelines.tables.sources import TABLES
 from pipelines.tenants.configuration import open_batch
 
@@ -116,8 +116,7 @@ def _archive(connection: duckdb.DuckDBPyConnection, network: str, path: Path) ->
 
 @contextmanager
 def _attached(connection: duckdb.DuckDBPyConnection, path: Path) -> Iterator[None]:
-    quoted = str(path).replace("'", "''")
-    connection.execute(f"attach '{quoted}' as archive")
+    connection.execute(f"attach {literal(path)} as archive")
     try:
         connection.execute("create schema if not exists archive.raw")
         yield

@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from control.networks.data_sets import DataSet
 from pipelines.data_sets.errors import FileRefused
 from pipelines.data_sets.listing import Unit
-from pipelines.data_sets.reader import Reader, identifier, quoted
+from pipelines.data_sets.reader import Reader, identifier
 from pipelines.extract.data_sets import ColumnKind, FileColumn, FileTable
+from pipelines.raw.database import literal
 
 # Limits of the files of a unit. A day of Ethereum's logs has some 300 MB, 1 GB unpacked, and some million rows.
 _MOST_BYTES = 64 * 2**30
@@ -43,7 +44,7 @@ def relation(reader: Reader, table: FileTable, unit: Unit, main: str) -> str:
     if byte_count > _MOST_BYTES:
         raise FileRefused(f"it has more than {_MOST_BYTES:,} bytes; cut it into smaller files")
     # A CSV file without rows may be empty, without names of columns.
-    paths = [quoted(path) for path, size in sizes if is_parquet or size]
+    paths = [literal(path) for path, size in sizes if is_parquet or size]
     if not paths:
         empty = (f"null::{_TYPES[column.kind]} as {name}" for name, column in table.columns.items())
         return f"select {', '.join(empty)} where false"

@@ -16,6 +16,7 @@ import duckdb
 
 from control.networks.data_sets import S3, DataSet
 from pipelines.data_sets.errors import CHANGED, FileRefused, FilesUnreadable
+from pipelines.raw.database import literal
 from warehouse.opening import connect
 
 # Memory of the query engine in megabytes; what needs more goes to the disk.
@@ -104,7 +105,7 @@ def open_reader(path: Path, network: str, data_sets: Sequence[DataSet]) -> Itera
         connection.execute("set autoload_known_extensions = false; set max_temp_directory_size = '10GB'")
         if any(data_set.folder.startswith(S3) for data_set in data_sets):
             _allow_s3(connection)
-        folders = ", ".join(quoted(data_set.folder) for data_set in data_sets)
+        folders = ", ".join(literal(data_set.folder) for data_set in data_sets)
         connection.execute(f"set allowed_directories = [{folders}]")
         connection.execute("set enable_external_access = false; set lock_configuration = true")
         yield Reader(connection, network)
@@ -123,7 +124,7 @@ def _allow_s3(connection: duckdb.DuckDBPyConnection) -> None:
     assert package is not None, "the lock file has the package"
     assert package.origin is not None, "it is a regular package"
     file = Path(package.origin).parent / "extensions" / f"v{duckdb.__version__}" / "httpfs.duckdb_extension"
-    connection.execute(f"load {quoted(str(file))}")
+    connection.execute(f"load {literal(file)}")
     connection.execute(f"set http_timeout = {_HTTP_SECONDS}; set http_retries = 2")
     endpoint = urlsplit(os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or "")
     region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
@@ -136,13 +137,8 @@ def _allow_s3(connection: duckdb.DuckDBPyConnection) -> None:
         "url_style": "path" if endpoint.netloc else None,
         "use_ssl": "false" if endpoint.scheme == "http" else None,
     }
-    given = ", ".join(f"{name} {quoted(value)}" for name, value in options.items() if value)
+    given = ", ".join(f"{name} {literal(value)}" for name, value in options.items() if value)
     connection.execute(f"create secret (type s3, {given})")
-
-
-def quoted(text: str) -> str:
-    """Return a text as a literal of SQL."""
-    return "'" + text.replace("'", "''") + "'"
 
 
 def identifier(name: str) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 import duckdb
 
 from control.settings import Settings
+from pipelines.raw.database import literal
 from warehouse.folders import FolderError, new_folder
 from warehouse.port import Warehouse
 from warehouse.spreadsheets import guarded_sql
@@ -153,7 +154,7 @@ def export(
         chosen = _chosen(_columns(connection), marts)
         with new_folder(folder) as partial:
             spill = partial / ".spill"
-            connection.execute(f"set temp_directory = '{quoted(spill)}'")
+            connection.execute(f"set temp_directory = {literal(spill)}")
             files = []
             for place, (mart, columns) in enumerate(chosen.items()):
                 listener.begins(mart, place, len(chosen))
@@ -237,7 +238,7 @@ def _write(
         return _write_workbook(connection, mart, columns, (head, condition, parameters), path, advances)
     selected = ", ".join(column.select(form) for column in columns)
     rows = f"{head} select {selected} from marts.{mart} where {condition}"
-    query = f"copy ({rows}) to '{quoted(path)}' ({_options(form, columns)})"
+    query = f"copy ({rows}) to {literal(path)} ({_options(form, columns)})"
     with ThreadPoolExecutor(max_workers=1) as pool:
         writing = pool.submit(lambda: connection.execute(query, parameters).fetchone())
         try:
@@ -284,7 +285,7 @@ def _options(form: Format, columns: Sequence[_Column]) -> str:
     if form is Format.CSV:
         return "format csv, header, timestampformat '%Y-%m-%dT%H:%M:%S.%fZ'"
     comments = json.dumps({column.name: column.comment for column in columns})
-    return f"format parquet, compression zstd, kv_metadata {{columns: '{quoted(comments)}'}}"
+    return f"format parquet, compression zstd, kv_metadata {{columns: {literal(comments)}}}"
 
 
 def _described(
@@ -347,8 +348,3 @@ def _manifest(
             for kind, identifier, network, address, number, time, finality in subjects
         ],
     }
-
-
-def quoted(text: object) -> str:
-    """Escape text for a quoted literal in a statement that takes no parameters there."""
-    return str(text).replace("'", "''")

@@ -16,10 +16,10 @@ from control.networks.definitions import Network
 from control.ranges import BlockRange, intersection
 from control.settings import Settings
 from pipelines.chain.coverage import read_coverage
-from pipelines.deliver.export import MANIFEST, ExportError, check_target, quoted
+from pipelines.deliver.export import MANIFEST, ExportError, check_target
 from pipelines.extract.data_sets import ColumnKind, FileColumn, FileForm
 from pipelines.extract.families import family_of
-from pipelines.raw.database import create_tables
+from pipelines.raw.database import create_tables, literal
 from pipelines.raw.frames import registered
 from pipelines.tables.families import ROW_TABLES
 from pipelines.tables.sources import TABLES
@@ -199,7 +199,7 @@ def _write(
 
 def _copy(connection: duckdb.DuckDBPyConnection, query: str, parameters: dict[str, Any], path: Path) -> int:
     """Write the rows of a query into a file; return their number."""
-    statement = f"copy ({query}) to '{quoted(path)}' (format parquet, compression zstd)"
+    statement = f"copy ({query}) to {literal(path)} (format parquet, compression zstd)"
     row = connection.execute(statement, parameters).fetchone()
     assert row is not None
     return int(row[0])
