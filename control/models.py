@@ -520,3 +520,18 @@ class VersionPin(Base):
     version: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
     tenant_id: Mapped[str] = mapped_column(ForeignKey("tenants.id"), primary_key=True)
     pinned_until: Mapped[datetime]
+
+
+class ServedVersion(Base):
+    """The version of a shard that API nodes serve: an object in the store of versions, swapped by compare."""
+
+    __tablename__ = "served_versions"
+
+    shard: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
+    version: Mapped[int] = mapped_column(BigInteger)
+    object_name: Mapped[str] = mapped_column(Text)
+    byte_count: Mapped[int] = mapped_column(BigInteger)
+    sha256: Mapped[str] = mapped_column(String(64))
+    pointer: Mapped[str] = mapped_column(Text)
+    """Content of the pointer's file, which API nodes keep beside their copy of the version."""
+    published_at: Mapped[datetime]
