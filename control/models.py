@@ -12,6 +12,7 @@ from sqlalchemy import (
     BigInteger,
     CheckConstraint,
     ForeignKey,
+    ForeignKeyConstraint,
     Index,
     Integer,
     LargeBinary,
@@ -66,6 +67,8 @@ class Tenant(Base):
     max_stored_prices: Mapped[int | None] = mapped_column(BigInteger)
     """Limit of its own; null: the limit of the installation. The same holds for `max_objects`."""
     max_objects: Mapped[int | None] = mapped_column(BigInteger)
+    shard: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
+    """The warehouse in which its marts are built."""
 
 
 class ApiKey(Base):
@@ -522,16 +525,39 @@ class VersionPin(Base):
     pinned_until: Mapped[datetime]
 
 
-class ServedVersion(Base):
-    """The version of a shard that API nodes serve: an object in the store of versions, swapped by compare."""
+class PublishedVersion(Base):
+    """A published version in the store of versions, while API nodes may read it."""
 
-    __tablename__ = "served_versions"
+    __tablename__ = "published_versions"
 
     shard: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
-    version: Mapped[int] = mapped_column(BigInteger)
+    version: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
     object_name: Mapped[str] = mapped_column(Text)
     byte_count: Mapped[int] = mapped_column(BigInteger)
     sha256: Mapped[str] = mapped_column(String(64))
     pointer: Mapped[str] = mapped_column(Text)
     """Content of the pointer's file, which API nodes keep beside their copy of the version."""
     published_at: Mapped[datetime]
+
+
+class Shard(Base):
+    """A shard with a published version, and the version in force; it moves by compare-and-swap."""
+
+    __tablename__ = "shards"
+    __table_args__ = (
+        ForeignKeyConstraint(["shard", "version"], ["published_versions.shard", "published_versions.version"]),
+    )
+
+    shard: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
+    version: Mapped[int] = mapped_column(BigInteger)
+
+
+class RequestWindow(Base):
+    """Requests of a key in its last window of one minute, counted for all API nodes."""
+
+    __tablename__ = "request_windows"
+
+    key: Mapped[str] = mapped_column(String(128), primary_key=True)
+    window_number: Mapped[int] = mapped_column(BigInteger)
+    """Minutes since 1970 by the database's clock."""
+    requests: Mapped[int] = mapped_column(BigInteger)

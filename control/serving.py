@@ -1,20 +1,22 @@
-"""Pointers to the published versions that API nodes serve, one for each shard.
+"""The published versions of each shard in the store of versions, and the one in force.
 
-A pointer moves by compare-and-swap: a builder that was suspended and wakes up finds another version and changes nothing.
+The version in force moves by compare-and-swap: a builder that was suspended and wakes up finds another version and
+changes nothing.
 """
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import NamedTuple, cast
 
-from sqlalchemy import CursorResult, insert, select, update
+from sqlalchemy import CursorResult, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from control.models import ServedVersion
+from control.models import PublishedVersion, Shard
 
 
 class Served(NamedTuple):
-    """A served version.
+    """A published version.
 
     Attributes:
         object_name, byte_count, sha256: its object in the store of versions.
@@ -29,6 +31,9 @@ class Served(NamedTuple):
     published_at: datetime
 
 
+_COLUMNS = tuple(getattr(PublishedVersion, name) for name in Served._fields)
+
+
 class PointerMovedError(Exception):
     """Another builder published meanwhile; the version at hand must not be served."""
 
@@ -38,33 +43,54 @@ class PointerMovedError(Exception):
 
 
 def read_served(session: Session, shard: int) -> Served | None:
-    """Return the version that a shard serves; None before the first."""
-    found = session.get(ServedVersion, shard)
-    return None if found is None else Served(*(getattr(found, name) for name in Served._fields))
+    """Return the version of a shard that is in force; None before the first."""
+    row = session.execute(
+        select(*_COLUMNS)
+        .join(Shard, (Shard.shard == PublishedVersion.shard) & (Shard.version == PublishedVersion.version))
+        .where(Shard.shard == shard)
+    ).one_or_none()
+    return None if row is None else Served(*row)
 
 
-def served_objects(session: Session) -> set[str]:
-    """Return the names of the objects that any shard serves."""
-    return set(session.scalars(select(ServedVersion.object_name)))
+def read_kept(session: Session, shard: int) -> list[Served]:
+    """Return the versions of a shard that API nodes may read, the oldest first."""
+    query = select(*_COLUMNS).where(PublishedVersion.shard == shard).order_by(PublishedVersion.version)
+    return [Served(*row) for row in session.execute(query)]
 
 
-def move_pointer(session: Session, shard: int, before: int | None, served: Served) -> None:
-    """Serve another version in place of `before`, which the caller found when it began to build.
+def served_shards(session: Session) -> list[int]:
+    """Return the shards with a published version, in order."""
+    return list(session.scalars(select(Shard.shard).order_by(Shard.shard)))
+
+
+def publish(session: Session, shard: int, before: int | None, served: Served) -> None:
+    """Put a version in force in place of `before`, which the caller found when it began to build.
 
     Raises:
-        PointerMovedError: the shard serves another version by now; nothing is changed.
+        PointerMovedError: another version is in force by now; nothing is changed.
     """
-    if before is None:
-        try:
-            with session.begin_nested():
-                session.execute(insert(ServedVersion).values(shard=shard, **served._asdict()))
-        except IntegrityError as error:
-            raise PointerMovedError(shard, before) from error
-        return
-    moved = session.execute(
-        update(ServedVersion)
-        .where(ServedVersion.shard == shard, ServedVersion.version == before)
-        .values(**served._asdict())
+    try:
+        with session.begin_nested():
+            session.execute(insert(PublishedVersion).values(shard=shard, **served._asdict()))
+            if before is None:
+                session.execute(insert(Shard).values(shard=shard, version=served.version))
+                return
+            moved = session.execute(
+                update(Shard).where(Shard.shard == shard, Shard.version == before).values(version=served.version)
+            )
+            if cast("CursorResult[tuple[()]]", moved).rowcount != 1:
+                raise PointerMovedError(shard, before)
+    except IntegrityError as error:
+        raise PointerMovedError(shard, before) from error
+
+
+def forget(session: Session, shard: int, versions: Iterable[int]) -> None:
+    """Remove the records of versions that are no longer read; the one in force stays."""
+    in_force = select(Shard.version).where(Shard.shard == shard).scalar_subquery()
+    session.execute(
+        delete(PublishedVersion).where(
+            PublishedVersion.shard == shard,
+            PublishedVersion.version.in_(list(versions)),
+            PublishedVersion.version != in_force,
+        )
     )
-    if cast("CursorResult[tuple[()]]", moved).rowcount != 1:
-        raise PointerMovedError(shard, before)

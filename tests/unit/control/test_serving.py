@@ -1,10 +1,10 @@
-"""Pointers to served versions: they move by compare-and-swap alone."""
+"""The published versions of shards: the one in force moves by compare-and-swap alone."""
 
 from datetime import UTC, datetime
 
 import pytest
 
-from control.serving import PointerMovedError, Served, move_pointer, read_served, served_objects
+from control.serving import PointerMovedError, Served, forget, publish, read_kept, read_served, served_shards
 from control.store import ControlStore
 from tests.unit.control.conftest import on_both
 
@@ -16,25 +16,39 @@ def served(version: int) -> Served:
 
 
 @on_both
-def test_a_pointer_moves_from_the_version_that_was_found(store: ControlStore) -> None:
+def test_the_version_in_force_follows_the_one_that_was_found(store: ControlStore) -> None:
     with store.write() as session:
         assert read_served(session, 1) is None
-        move_pointer(session, 1, None, served(1))
-        move_pointer(session, 2, None, served(7))
+        publish(session, 1, None, served(1))
+        publish(session, 2, None, served(7))
     with store.write() as session:
-        move_pointer(session, 1, 1, served(2))
+        publish(session, 1, 1, served(2))
     with store.read() as session:
         assert read_served(session, 1) == served(2)
-        assert served_objects(session) == {"serving/2", "serving/7"}
+        assert read_kept(session, 1) == [served(1), served(2)]
+        assert served_shards(session) == [1, 2]
 
 
 @on_both
-@pytest.mark.parametrize("before", [None, 1, 3])
-def test_a_builder_that_comes_late_changes_nothing(store: ControlStore, before: int | None) -> None:
+@pytest.mark.parametrize(("before", "number"), [(None, 9), (1, 9), (3, 9), (2, 2)])
+def test_a_builder_that_comes_late_changes_nothing(store: ControlStore, before: int | None, number: int) -> None:
     with store.write() as session:
-        move_pointer(session, 1, None, served(1))
-        move_pointer(session, 1, 1, served(2))
+        publish(session, 1, None, served(1))
+        publish(session, 1, 1, served(2))
     with store.write() as session, pytest.raises(PointerMovedError, match="shard 1 no longer serves"):
-        move_pointer(session, 1, before, served(9))
+        publish(session, 1, before, served(number))
     with store.read() as session:
         assert read_served(session, 1) == served(2)
+        assert read_kept(session, 1) == [served(1), served(2)]
+
+
+@on_both
+def test_records_of_removed_versions_go_and_the_one_in_force_stays(store: ControlStore) -> None:
+    with store.write() as session:
+        publish(session, 1, None, served(1))
+        publish(session, 1, 1, served(2))
+        publish(session, 2, None, served(1))
+        forget(session, 1, [1, 2])
+    with store.read() as session:
+        assert read_kept(session, 1) == [served(2)]
+        assert read_kept(session, 2) == [served(1)]
