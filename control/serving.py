@@ -49,13 +49,13 @@ def read_served(session: Session, shard: int) -> Served | None:
         .join(Shard, (Shard.shard == PublishedVersion.shard) & (Shard.version == PublishedVersion.version))
         .where(Shard.shard == shard)
     ).one_or_none()
-    return None if row is None else Served(*row)
+    return None if row is None else Served._make(row)
 
 
 def read_kept(session: Session, shard: int) -> list[Served]:
     """Return the versions of a shard that API nodes may read, the oldest first."""
     query = select(*_COLUMNS).where(PublishedVersion.shard == shard).order_by(PublishedVersion.version)
-    return [Served(*row) for row in session.execute(query)]
+    return [Served._make(row) for row in session.execute(query)]
 
 
 def served_shards(session: Session) -> list[int]:

@@ -25,6 +25,7 @@ ReportsProvider = Literal["builtin", "superset"]
 AttestedPeriod = Literal["off", "month", "day"]
 HIGHEST_QUOTA = 1_000_000_000
 """The largest limit of a quota, of the installation or of one tenant."""
+HIGHEST_SHARD = 9_999
 IpNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
@@ -53,6 +54,11 @@ VARIABLES = (
         "LEDGERMART_CONTROL_URL",
         "sqlite:///<data>/control.db",
         "database of the control store: an SQLite file or postgresql://",
+    ),
+    Variable(
+        "LEDGERMART_SHARD",
+        "0",
+        "shard whose tenants this pipeline builds; tenants are in shard 0 unless they were created in another one",
     ),
     Variable("LEDGERMART_NETWORKS", "control/networks/networks.toml", "file with the network definitions"),
     Variable("LEDGERMART_PRICE_SOURCES", "control/pricing/sources.toml", "file with the price source definitions"),
@@ -194,6 +200,7 @@ class Settings:
     data_dir: Path
     data_group: int | None
     control_url: str = field(repr=False)  # may hold a password
+    shard: int
     networks_file: Path
     price_sources_file: Path
     api_host: str
@@ -292,6 +299,7 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
         data_dir=data_dir,
         data_group=_group(variables, "LEDGERMART_DATA_GROUP"),
         control_url=_control_url(variables, data_dir),
+        shard=_integer(variables, "LEDGERMART_SHARD", 0, HIGHEST_SHARD),
         networks_file=_path(variables, "LEDGERMART_NETWORKS", _SHIPPED_NETWORKS),
         price_sources_file=_path(variables, "LEDGERMART_PRICE_SOURCES", _SHIPPED_PRICE_SOURCES),
         api_host=_host(variables, "LEDGERMART_API_HOST"),

@@ -18,6 +18,7 @@ def test_defaults() -> None:
         data_dir=checkout / "data",
         data_group=None,
         control_url=f"sqlite:///{checkout}/data/control.db",
+        shard=0,
         networks_file=checkout / "control/networks/networks.toml",
         price_sources_file=checkout / "control/pricing/sources.toml",
         api_host="127.0.0.1",
