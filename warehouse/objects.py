@@ -4,20 +4,18 @@ Names hold the hash of the content, so an object never changes, and a reader can
 """
 
 import hashlib
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple, Protocol
-from urllib.parse import urlsplit
 
 from pyarrow import ArrowException
 from pyarrow import fs as arrow_fs
 
 from warehouse.folders import sync
+from warehouse.s3 import PREFIX, read_access
 
-S3 = "s3://"
 _CHUNK = 8 * 1024 * 1024
 
 
@@ -54,9 +52,9 @@ class Objects:
     """
 
     def __init__(self, place: str, environ: Mapping[str, str] | None = None) -> None:
-        if place.startswith(S3):
-            root = place.removeprefix(S3).strip("/")
-            self._files: arrow_fs.FileSystem = arrow_fs.SubTreeFileSystem(root, _s3(environ or os.environ))
+        if place.startswith(PREFIX):
+            root = place.removeprefix(PREFIX).strip("/")
+            self._files: arrow_fs.FileSystem = arrow_fs.SubTreeFileSystem(root, _s3(environ))
         else:
             Path(place).mkdir(parents=True, exist_ok=True)
             self._files = arrow_fs.SubTreeFileSystem(place, arrow_fs.LocalFileSystem())
@@ -124,18 +122,17 @@ def _chunks(source: _Readable) -> Iterator[bytes]:
         yield chunk
 
 
-def _s3(environ: Mapping[str, str]) -> arrow_fs.S3FileSystem:
+def _s3(environ: Mapping[str, str] | None) -> arrow_fs.S3FileSystem:
     """Return a client with the credentials of the environment; anonymous without any."""
-    endpoint = urlsplit(environ.get("AWS_ENDPOINT_URL_S3") or environ.get("AWS_ENDPOINT_URL") or "")
-    key = environ.get("AWS_ACCESS_KEY_ID")
+    access = read_access(environ)
     return arrow_fs.S3FileSystem(
-        access_key=key,
-        secret_key=environ.get("AWS_SECRET_ACCESS_KEY") if key else None,
-        session_token=environ.get("AWS_SESSION_TOKEN") if key else None,
-        anonymous=not key,
-        region=environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION") or "us-east-1",
-        scheme=endpoint.scheme or None,
-        endpoint_override=endpoint.netloc or None,
+        access_key=access.key or None,
+        secret_key=access.secret or None,
+        session_token=access.token or None,
+        anonymous=not access.key,
+        region=access.region,
+        scheme=access.scheme or None,
+        endpoint_override=access.host or None,
         connect_timeout=5,
         request_timeout=30,
     )

@@ -1,4 +1,4 @@
-"""Opening a DuckDB file that another process may still have open."""
+"""Opening a DuckDB file that another process may still have open, and texts in statements."""
 
 import threading
 import time
@@ -63,3 +63,8 @@ def open_for_writing(path: Path, memory_mb: int | None = None) -> Iterator[duckd
         if memory_mb is not None:
             connection.execute(f"set memory_limit = '{memory_mb}MB'")
         yield connection
+
+
+def literal(text: object) -> str:
+    """Return a text as a literal, for statements that take no parameter in that place."""
+    return "'" + str(text).replace("'", "''") + "'"

@@ -10,9 +10,10 @@ import duckdb
 from control.clock import stored_now
 from pipelines.chain.finality import drop_unfinished_attestations
 from pipelines.raw.builds import finish_batch
-from pipelines.raw.database import literal, transaction
+from pipelines.raw.database import transaction
 from pipelines.tables.sources import TABLES
 from pipelines.tenants.configuration import open_batch
+from warehouse.opening import literal
 
 # Definitions and configuration remain; the archive has a copy of them, so that its keys can be resolved.
 _CONFIGURATION = ("networks", "common_tokens", "control_ledgers", "control_subjects")

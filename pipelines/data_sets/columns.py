@@ -7,7 +7,7 @@ from pipelines.data_sets.errors import FileRefused
 from pipelines.data_sets.listing import Unit
 from pipelines.data_sets.reader import Reader, identifier
 from pipelines.extract.data_sets import ColumnKind, FileColumn, FileTable
-from pipelines.raw.database import literal
+from warehouse.opening import literal
 
 # Limits of the files of a unit. A day of Ethereum's logs has some 300 MB, 1 GB unpacked, and some million rows.
 _MOST_BYTES = 64 * 2**30

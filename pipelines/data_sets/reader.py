@@ -3,21 +3,18 @@
 Rows of a file are kept in this database until they are checked and stored, so that a killed read goes on where it was.
 """
 
-import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import duckdb
 
 from control.networks.data_sets import S3, DataSet
 from pipelines.data_sets.errors import CHANGED, FileRefused, FilesUnreadable
-from pipelines.raw.database import literal
-from warehouse.opening import connect
+from warehouse.opening import connect, literal
+from warehouse.s3 import allow_s3
 
 # Memory of the query engine in megabytes; what needs more goes to the disk.
 _MEMORY_MB = 256
@@ -25,7 +22,6 @@ _THREADS = 2
 # Time of one statement: of any, and of one that reads files, by their size. A day of 300 MB takes seconds.
 _SECONDS = 60.0
 _BYTES_PER_SECOND = 2_000_000
-_HTTP_SECONDS = 30
 _WORDS_OF_STORES = ("HTTP", "connect to server", "establish connection")
 
 
@@ -104,7 +100,7 @@ def open_reader(path: Path, network: str, data_sets: Sequence[DataSet]) -> Itera
         connection.execute("set force_compression = 'uncompressed'")
         connection.execute("set autoload_known_extensions = false; set max_temp_directory_size = '10GB'")
         if any(data_set.folder.startswith(S3) for data_set in data_sets):
-            _allow_s3(connection)
+            allow_s3(connection)
         folders = ", ".join(literal(data_set.folder) for data_set in data_sets)
         connection.execute(f"set allowed_directories = [{folders}]")
         connection.execute("set enable_external_access = false; set lock_configuration = true")
@@ -115,30 +111,6 @@ def remove_staged(path: Path) -> None:
     """Remove the database of staged rows."""
     for name in (path, path.with_name(f"{path.name}.wal")):
         name.unlink(missing_ok=True)
-
-
-def _allow_s3(connection: duckdb.DuckDBPyConnection) -> None:
-    """Load the extension for S3, and take credentials from the variables that clients of AWS use."""
-    # The package has no code, only the file of the extension.
-    package = find_spec("duckdb_extension_httpfs")
-    assert package is not None, "the lock file has the package"
-    assert package.origin is not None, "it is a regular package"
-    file = Path(package.origin).parent / "extensions" / f"v{duckdb.__version__}" / "httpfs.duckdb_extension"
-    connection.execute(f"load {literal(file)}")
-    connection.execute(f"set http_timeout = {_HTTP_SECONDS}; set http_retries = 2")
-    endpoint = urlsplit(os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or "")
-    region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
-    options = {
-        "key_id": os.environ.get("AWS_ACCESS_KEY_ID"),
-        "secret": os.environ.get("AWS_SECRET_ACCESS_KEY"),
-        "session_token": os.environ.get("AWS_SESSION_TOKEN"),
-        "region": region or "us-east-1",
-        "endpoint": endpoint.netloc or None,
-        "url_style": "path" if endpoint.netloc else None,
-        "use_ssl": "false" if endpoint.scheme == "http" else None,
-    }
-    given = ", ".join(f"{name} {literal(value)}" for name, value in options.items() if value)
-    connection.execute(f"create secret (type s3, {given})")
 
 
 def identifier(name: str) -> str:

@@ -14,8 +14,8 @@ from typing import Any
 import duckdb
 
 from control.settings import Settings
-from pipelines.raw.database import literal
 from warehouse.folders import FolderError, new_folder
+from warehouse.opening import literal
 from warehouse.port import Warehouse
 from warehouse.spreadsheets import guarded_sql
 from warehouse.versions import Publication, tenant_versions_of

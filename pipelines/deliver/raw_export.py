@@ -9,23 +9,21 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import polars as pl
 
 from control.clock import utc_now
 from control.networks.definitions import Network
 from control.ranges import BlockRange, intersection
 from control.settings import Settings
-from pipelines.chain.coverage import read_coverage
+from pipelines.chain.coverage import RANGE, keep_coverage, read_coverage, rows_in_coverage
 from pipelines.deliver.export import MANIFEST, ExportError, check_target
 from pipelines.extract.data_sets import ColumnKind, FileColumn, FileForm
 from pipelines.extract.families import family_of
-from pipelines.raw.database import create_tables, literal
-from pipelines.raw.frames import registered
+from pipelines.raw.database import create_tables
 from pipelines.tables.families import ROW_TABLES
-from pipelines.tables.sources import TABLES
 from pipelines.tables.table import RowTable
 from warehouse.copies import Listener
 from warehouse.folders import new_folder
+from warehouse.opening import literal
 from warehouse.port import Warehouse
 
 FORM = "ledgermart"
@@ -34,7 +32,6 @@ MOST_ROWS = 1_000_000
 
 _KIND = "ledgermart-raw-export"
 _LEAST_DIGITS = 9
-_COVERAGE = ("subject_kind", "address", "from_block", "to_block")
 
 
 def export_raw(
@@ -112,15 +109,10 @@ def _keep_final_coverage(connection: duckdb.DuckDBPyConnection, network: str) ->
         raise _nothing_collected(network)
     row = connection.execute("select final_number from raw.network_states where network = ?", [network]).fetchone()
     final = -1 if row is None or row[0] is None else int(row[0])
-    rows = [
-        (*watched, *part)
-        for watched, ranges in coverage.items()
-        for part in intersection(ranges, [BlockRange(0, final)])
-    ]
-    if not rows:
+    of_final = {watched: intersection(ranges, [BlockRange(0, final)]) for watched, ranges in coverage.items()}
+    if not any(of_final.values()):
         raise ExportError(f"no collected block of network {network!r} is final yet; repeat the command later")
-    with registered(connection, final_coverage=pl.DataFrame(rows, TABLES["coverage"].schema(*_COVERAGE), orient="row")):
-        connection.execute("create temp table covered as select * from final_coverage")
+    keep_coverage(connection, of_final)
     return final
 
 
@@ -129,7 +121,9 @@ def _ranges(connection: duckdb.DuckDBPyConnection, network: str, form: FileForm)
     row = connection.execute("select min(from_block), max(to_block) from covered").fetchone()
     assert row is not None
     span = BlockRange(*row)
-    tables = " union all ".join(f"select stored.block_number {_covered(ROW_TABLES[name])}" for name in form.rows)
+    tables = " union all ".join(
+        f"select stored.block_number {rows_in_coverage(ROW_TABLES[name])}" for name in form.rows
+    )
     counts = connection.execute(
         f"select block_number, count(*) from ({tables}) group by block_number order by block_number",
         {"network": network, "first": span.first, "last": span.last},
@@ -176,7 +170,7 @@ def _write(
     digits = max(_LEAST_DIGITS, len(str(ranges[-1][0].last)))
     queries = {table.name: _rows_query(ROW_TABLES[name], table.columns) for name, table in form.rows.items()}
     queries[form.coverage.name] = (
-        f"select {', '.join(_COVERAGE[:2])}, greatest(from_block, $first) as from_block, "
+        f"select {', '.join(RANGE[:2])}, greatest(from_block, $first) as from_block, "
         "least(to_block, $last) as to_block from covered where from_block <= $last and to_block >= $first order by all"
     )
     for place, (part, expected) in enumerate(ranges):
@@ -213,7 +207,7 @@ def _rows_query(table: RowTable, columns: Mapping[str, FileColumn]) -> str:
         "and headers.block_number = stored.block_number and headers.block_hash = stored.block_hash"
     )
     order = ", ".join(f"stored.{name}" for name in table.key)
-    return f"select {selected} {_covered(table, headers)} order by {order}"
+    return f"select {selected} {rows_in_coverage(table, headers)} order by {order}"
 
 
 def _selected(name: str, column: FileColumn) -> str:
@@ -224,22 +218,3 @@ def _selected(name: str, column: FileColumn) -> str:
     elif column.kind is ColumnKind.TIME:
         value = f"timezone('UTC', {value})"
     return f"{value} as {name}"
-
-
-def _covered(table: RowTable, headers: str = "") -> str:
-    """Return the clauses from which a query takes the rows in range for which one of their addresses has coverage.
-
-    Other rows may be incomplete, or no longer checked. The ranges of one address are disjoint, so no row is doubled.
-    """
-    places = [(kind, column) for kind in sorted(table.kinds) for column in table.addressed(kind)]
-    joins = " ".join(
-        f"left join covered as covered_{number} on covered_{number}.subject_kind = '{kind}' "
-        f"and covered_{number}.address = stored.{column} "
-        f"and stored.block_number between covered_{number}.from_block and covered_{number}.to_block"
-        for number, (kind, column) in enumerate(places)
-    )
-    found = " or ".join(f"covered_{number}.address is not null" for number in range(len(places)))
-    return (
-        f"from raw.{table.name} as stored {headers} {joins} "
-        f"where stored.network = $network and stored.block_number between $first and $last and ({found})"
-    )

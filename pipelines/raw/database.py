@@ -53,11 +53,6 @@ def named(name: str, parameters: Mapping[str, object]) -> tuple[str, dict[str, o
     return text, {key: parameters[key] for key in set(_PARAMETER.findall(text))}
 
 
-def literal(text: object) -> str:
-    """Return a text as a literal, for statements that take no parameter in that place."""
-    return "'" + str(text).replace("'", "''") + "'"
-
-
 @contextmanager
 def open_warehouse(path: Path, memory_mb: int | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open a warehouse's file for writing, create missing raw tables, and close it on leaving.

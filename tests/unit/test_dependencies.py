@@ -10,7 +10,13 @@ from tests import CHECKOUT
 
 PACKAGES = ("api", "cli", "control", "figures", "ledgermart", "pipelines", "warehouse")
 # Used without an import: commands, adapters loaded by dbt, drivers loaded by SQLAlchemy, extensions loaded by DuckDB.
-NOT_IMPORTED = {"dbt-core", "dbt-duckdb", "psycopg", "duckdb-extension-httpfs"}
+NOT_IMPORTED = {
+    "dbt-core",
+    "dbt-duckdb",
+    "duckdb-extension-ducklake",
+    "duckdb-extension-httpfs",
+    "duckdb-extension-postgres-scanner",
+}
 
 
 def normal(name: str) -> str:
