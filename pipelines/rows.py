@@ -20,6 +20,20 @@ class Segment(NamedTuple):
     addresses: tuple[str, ...]
 
 
+class Origin(NamedTuple):
+    """Where rows are from.
+
+    Attributes:
+        provider: host of the node's provider; for files, `data set` and its name.
+        data_set: name of the data set; None: they are from a node.
+        work: work for which the node was asked; None: for the rows themselves.
+    """
+
+    provider: str
+    data_set: str | None = None
+    work: Literal["files", "lake"] | None = None
+
+
 class WorkClass(StrEnum):
     """Class of work for which a network's node is used."""
 
@@ -43,14 +57,14 @@ class UsageRecord(NamedTuple):
     """Usage of a piece of work.
 
     Attributes:
-        work: the kind of segment; `files` for checks of blocks from data sets; `balances` of a past block; `other`
-            for all other requests.
+        work: the kind of segment; `files` and `lake` for checks of blocks from there; `balances` of a past block;
+            `other` for all other requests.
         units: blocks of the segment or of the files; balances.
         milliseconds: duration of the reading.
     """
 
     purpose: WorkClass
-    work: Kind | Literal["files", "balances", "other"]
+    work: Kind | Literal["files", "lake", "balances", "other"]
     spent: RpcUsage
     units: int = 0
     milliseconds: int = 0

@@ -1,7 +1,7 @@
 """The collected ranges of blocks. The next range to collect is computed from them; there is no other cursor."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import duckdb
@@ -11,12 +11,8 @@ from control.clock import stored_now
 from control.ranges import BlockRange
 from pipelines.raw.database import transaction
 from pipelines.raw.frames import registered
-from pipelines.rows import Kind
+from pipelines.rows import Kind, Origin
 from pipelines.tables.sources import TABLES
-from pipelines.tables.table import RowTable
-
-RANGE = ("subject_kind", "address", "from_block", "to_block")
-"""Columns of a range of coverage."""
 
 
 class Watched(NamedTuple):
@@ -157,9 +153,8 @@ def record_coverage(
     network: str,
     subjects: dict[Watched, int],
     covered: BlockRange,
-    provider: str,
+    origin: Origin,
     batch_id: int,
-    data_set: str | None = None,
 ) -> None:
     """Record that the range was collected for every subject, with its row count.
 
@@ -178,7 +173,7 @@ def record_coverage(
                 coverage.network = ? and coverage.provider = ? and coverage.to_block = ?
                 and coverage.subject_kind = collected.subject_kind and coverage.address = collected.address
             """,
-            [covered.last, now, batch_id, network, provider, covered.first - 1],
+            [covered.last, now, batch_id, network, origin.provider, covered.first - 1],
         )
         connection.execute(
             """
@@ -192,35 +187,5 @@ def record_coverage(
                     and coverage.subject_kind = collected.subject_kind and coverage.address = collected.address
             )
             """,
-            [network, covered.first, covered.last, provider, now, batch_id, data_set, network, batch_id, covered.last],
+            [network, *covered, origin.provider, now, batch_id, origin.data_set, network, batch_id, covered.last],
         )
-
-
-def keep_coverage(connection: duckdb.DuckDBPyConnection, ranges: Mapping[Watched, Iterable[BlockRange]]) -> None:
-    """Create the temporary table `covered` of these ranges, for `rows_in_coverage`."""
-    rows = [(*watched, *one) for watched, parts in ranges.items() for one in parts]
-    with registered(connection, kept=pl.DataFrame(rows, TABLES["coverage"].schema(*RANGE), orient="row")):
-        connection.execute("create or replace temp table covered as select * from kept")
-
-
-def rows_in_coverage(table: RowTable, headers: str = "") -> str:
-    """Return the clauses from which a query takes rows of which an address has coverage in the table `covered`.
-
-    Other rows may be incomplete, or no longer checked. The ranges of one address are disjoint, so no row is doubled.
-
-    Args:
-        table: the rows, as `stored`; the query's parameters are `network`, `first` and `last`.
-        headers: a join of the rows' headers.
-    """
-    places = [(kind, column) for kind in sorted(table.kinds) for column in table.addressed(kind)]
-    joins = " ".join(
-        f"left join covered as covered_{number} on covered_{number}.subject_kind = '{kind}' "
-        f"and covered_{number}.address = stored.{column} "
-        f"and stored.block_number between covered_{number}.from_block and covered_{number}.to_block"
-        for number, (kind, column) in enumerate(places)
-    )
-    found = " or ".join(f"covered_{number}.address is not null" for number in range(len(places)))
-    return (
-        f"from raw.{table.name} as stored {headers} {joins} "
-        f"where stored.network = $network and stored.block_number between $first and $last and ({found})"
-    )

@@ -11,7 +11,7 @@ from pipelines.chain.coverage import Watched, record_coverage, tracked_kind
 from pipelines.raw.database import transaction
 from pipelines.raw.frames import registered
 from pipelines.raw.usage import record_usage
-from pipelines.rows import Kind, Segment, UsageRecord
+from pipelines.rows import Kind, Origin, Segment, UsageRecord
 from pipelines.tables.families import ROW_TABLES
 from pipelines.tables.table import RowTable
 
@@ -335,10 +335,9 @@ def store_segment(
     network: str,
     segment: Segment,
     rows: Mapping[str, pl.DataFrame],
-    provider: str,
+    origin: Origin,
     batch_id: int,
     spending: UsageRecord | None = None,
-    data_set: str | None = None,
 ) -> None:
     """Add rows of the segment's addresses in its range, with coverage and usage, in one transaction.
 
@@ -348,8 +347,8 @@ def store_segment(
     Args:
         segment: requested addresses and blocks; each address becomes covered, also without rows.
         rows: of each table that the segment's kind fills in the network's family; their headers are stored already.
+        origin: where the rows are from.
         spending: usage of the reading.
-        data_set: name of the data set with the rows; None: they are from a node.
 
     Raises:
         HashMismatchError: a row's block hash is not that of the stored header; nothing is written.
@@ -372,7 +371,7 @@ def store_segment(
                     counts[address] += count
         _mark_parties(connection, network, segment, batch_id)
         subjects = {Watched(segment.kind, address): count for address, count in counts.items()}
-        record_coverage(connection, network, subjects, segment.covered, provider, batch_id, data_set)
+        record_coverage(connection, network, subjects, segment.covered, origin, batch_id)
         if spending is not None:
             record_usage(connection, network, spending)
 

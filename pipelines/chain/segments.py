@@ -18,7 +18,7 @@ from pipelines.extract.family import Node, Part
 from pipelines.raw.database import family_sql
 from pipelines.raw.frames import registered
 from pipelines.raw.usage import record_usage
-from pipelines.rows import Segment, UsageRecord, WorkClass
+from pipelines.rows import Origin, Segment, UsageRecord, WorkClass
 
 _LOG = logging.getLogger(__name__)
 
@@ -93,17 +93,17 @@ class Collector:
             ExtractError: the node gave no usable answer; the parts yielded before remain stored.
             HashMismatchError: the chain changed while it was read.
         """
-        return self.take(segment, self.node.collect(segment, self.final_number))
+        return self.take(segment, self.node.collect(segment, self.final_number), None)
 
     def take(
-        self, segment: Segment, parts: Iterable[Part], data_set: str | None = None, began: float | None = None
+        self, segment: Segment, parts: Iterable[Part], origin: Origin | None, began: float | None = None
     ) -> Generator[Segment]:
         """Store parts of a segment with their coverage; yield the segment with the blocks of each one after storing it.
 
         Args:
             segment: requested addresses and blocks.
             parts: results of the request, read one by one.
-            data_set: name of the data set with the parts; None: they are from the node.
+            origin: where the parts are from; None: from the node, whose provider may change between them.
             began: time on the monotonic clock at which the work for the first part began; None: now.
 
         Raises:
@@ -112,7 +112,7 @@ class Collector:
         began = time.monotonic() if began is None else began
         for part in parts:
             written = segment._replace(covered=part.covered)
-            self._store(written, part, data_set, began)
+            self._store(written, part, origin or Origin(self.node.provider), began)
             for table, rows in part.rows.items():
                 record_collection(self.connection, self.network, table, part.covered, rows.height, self.batch_id)
                 self.report.count(table, rows.height)
@@ -120,7 +120,7 @@ class Collector:
             yield written
             began = time.monotonic()
 
-    def _store(self, written: Segment, part: Part, data_set: str | None, began: float) -> None:
+    def _store(self, written: Segment, part: Part, origin: Origin, began: float) -> None:
         """Store the rows of a part, with headers, coverage and usage; `began` is on the monotonic clock."""
         for error in part.unread:
             self.note(error, f"movements are booked by balance: {error}")
@@ -130,16 +130,13 @@ class Collector:
         self.store_headers([*numbers, part.covered.last])
         spending = UsageRecord(
             self.purpose,
-            written.kind if data_set is None else "files",
+            origin.work or written.kind,
             self.node.meter.take(),
             part.covered.last - part.covered.first + 1,
             round((time.monotonic() - began) * 1_000),
         )
-        provider = self.node.provider if data_set is None else f"data set {data_set}"
         try:
-            store_segment(
-                self.connection, self.network, written, part.rows, provider, self.batch_id, spending, data_set
-            )
+            store_segment(self.connection, self.network, written, part.rows, origin, self.batch_id, spending)
         except HashMismatchError:
             record_usage(self.connection, self.network, spending)
             raise

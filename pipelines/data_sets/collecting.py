@@ -46,7 +46,7 @@ from pipelines.data_sets.staging import (
 from pipelines.extract.families import family_of
 from pipelines.extract.family import Header, Part
 from pipelines.raw.database import transaction
-from pipelines.rows import Kind, Segment
+from pipelines.rows import Kind, Origin, Segment
 
 _CALL = "files"
 
@@ -210,8 +210,9 @@ class _DataSetReading:
             checked = check(collector, self.head, staged, segments)
             note_checked(self.reader, segments)
             yield None
+        origin = Origin(f"data set {self.data_set.name}", self.data_set.name, "files")
         for segment in segments:
-            for written in collector.take(segment, self._parts(staged, segment), self.data_set.name, began):
+            for written in collector.take(segment, self._parts(staged, segment), origin, began):
                 # The comparison with the node was a second reading of a sample.
                 with transaction(collector.connection):
                     record_verified(

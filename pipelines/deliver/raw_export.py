@@ -4,7 +4,7 @@ The files hold the facts of all tenants. Labels, names and keys of wallets are n
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,8 @@ from control.clock import utc_now
 from control.networks.definitions import Network
 from control.ranges import BlockRange, intersection
 from control.settings import Settings
-from pipelines.chain.coverage import RANGE, keep_coverage, read_coverage, rows_in_coverage
+from pipelines.chain.coverage import read_coverage
+from pipelines.chain.covered import RANGE, keep_ranges, parts_of, stored_in_ranges
 from pipelines.deliver.export import MANIFEST, ExportError, check_target
 from pipelines.extract.data_sets import ColumnKind, FileColumn, FileForm
 from pipelines.extract.families import family_of
@@ -77,7 +78,7 @@ def export_raw(
             create_tables(connection)
             connection.execute("set threads = 2")
             final = _keep_final_coverage(connection, network.name)
-            ranges = _ranges(connection, network.name, form)
+            ranges = parts_of(connection, network.name, [ROW_TABLES[name] for name in form.rows], MOST_ROWS)
             files = list(_write(connection, network.name, form, ranges, partial, begins))
         manifest = {
             "kind": _KIND,
@@ -112,45 +113,8 @@ def _keep_final_coverage(connection: duckdb.DuckDBPyConnection, network: str) ->
     of_final = {watched: intersection(ranges, [BlockRange(0, final)]) for watched, ranges in coverage.items()}
     if not any(of_final.values()):
         raise ExportError(f"no collected block of network {network!r} is final yet; repeat the command later")
-    keep_coverage(connection, of_final)
+    keep_ranges(connection, of_final)
     return final
-
-
-def _ranges(connection: duckdb.DuckDBPyConnection, network: str, form: FileForm) -> list[tuple[BlockRange, int]]:
-    """Return the adjoining ranges of the files, each with the number of its rows in all tables."""
-    row = connection.execute("select min(from_block), max(to_block) from covered").fetchone()
-    assert row is not None
-    span = BlockRange(*row)
-    tables = " union all ".join(
-        f"select stored.block_number {rows_in_coverage(ROW_TABLES[name])}" for name in form.rows
-    )
-    counts = connection.execute(
-        f"select block_number, count(*) from ({tables}) group by block_number order by block_number",
-        {"network": network, "first": span.first, "last": span.last},
-    )
-    return list(cut(iter(counts.fetchone, None), span, MOST_ROWS))
-
-
-def cut(counts: Iterable[tuple[int, int]], span: BlockRange, most_rows: int) -> Iterator[tuple[BlockRange, int]]:
-    """Cut a range of blocks between blocks, so that no part has more than `most_rows` rows.
-
-    A block with more rows shares its part only with blocks without rows.
-
-    Args:
-        counts: number of rows of each block that has rows, in the order of blocks.
-        span: range that contains these blocks.
-        most_rows: limit.
-
-    Yields:
-        Adjoining parts, each with the number of its rows.
-    """
-    first, total = span.first, 0
-    for number, count in counts:
-        if total and total + count > most_rows:
-            yield BlockRange(first, number - 1), total
-            first, total = number, 0
-        total += count
-    yield BlockRange(first, span.last), total
 
 
 def _write(
@@ -207,7 +171,7 @@ def _rows_query(table: RowTable, columns: Mapping[str, FileColumn]) -> str:
         "and headers.block_number = stored.block_number and headers.block_hash = stored.block_hash"
     )
     order = ", ".join(f"stored.{name}" for name in table.key)
-    return f"select {selected} {rows_in_coverage(table, headers)} order by {order}"
+    return f"select {selected} {stored_in_ranges(table, headers)} order by {order}"
 
 
 def _selected(name: str, column: FileColumn) -> str:

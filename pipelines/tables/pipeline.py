@@ -380,7 +380,7 @@ SOURCE = Source(
             Column(
                 "work",
                 VARCHAR,
-                "token, wallet or native: ranges of that kind; files: checks of blocks from data sets; balances: "
+                "token, wallet or native: ranges of that kind; files, lake: checks of blocks from there; balances: "
                 "balances of a past block; other: all other requests.",
             ),
             Column(

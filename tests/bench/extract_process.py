@@ -30,7 +30,7 @@ from pipelines.extract.evm.logs import TransferFilter, Transfers, fetch_transfer
 from pipelines.extract.jsonrpc.client import RpcClient
 from pipelines.network_cycle import collect_network
 from pipelines.raw.database import open_warehouse
-from pipelines.rows import Segment
+from pipelines.rows import Origin, Segment
 from pipelines.tables.evm import TOKEN_TRANSFERS
 from pipelines.tenants.configuration import open_batch, replace_control
 from tests.bench.measurement import Clock, peak_bytes
@@ -75,7 +75,7 @@ def _load(
     for written, rows in writes:
         segment = Segment("token", written, (token,))
         parts = {TOKEN_TRANSFERS.name: rows}
-        store_segment(connection, _NETWORK, segment, parts, client.provider, batch_id)
+        store_segment(connection, _NETWORK, segment, parts, Origin(client.provider), batch_id)
     connection.execute(_CLOSING)
     found = {"rows": sum(rows.height for _, rows in writes), **clock.read()}
     return {**found, "amounts": _sum(rows["amount_raw"] for _, rows in writes)}

@@ -23,7 +23,7 @@ from pipelines.chain.states import record_healthy
 from pipelines.extract.family import PAST_BALANCES
 from pipelines.raw.builds import finish_batch, record_transform
 from pipelines.raw.database import open_warehouse, transaction
-from pipelines.rows import RpcUsage, Segment, UsageRecord, WorkClass
+from pipelines.rows import Origin, RpcUsage, Segment, UsageRecord, WorkClass
 from pipelines.tenants.configuration import open_batch, replace_control
 from tests.snapshots import record, snapshot_of
 
@@ -168,7 +168,7 @@ def add_rows(path: Path, base: int, before: int, rows: int) -> int:
         ).pl()
         tracked = connection.execute("select kind, address from raw.control_subjects").fetchall()
         segment = Segment("token", covered, tuple(address for kind, address in tracked if kind == "token"))
-        store_segment(connection, NETWORK, segment, {"token_transfers": transfers}, _PROVIDER, batch_id)
+        store_segment(connection, NETWORK, segment, {"token_transfers": transfers}, Origin(_PROVIDER), batch_id)
         # The rows include the wallets' transfers.
         with transaction(connection):
             counts = {address: 0 for kind, address in tracked if kind == "wallet"}
@@ -310,7 +310,7 @@ def _cover(
     connection: duckdb.DuckDBPyConnection, kind: str, counts: dict[str, int], covered: BlockRange, batch_id: int
 ) -> None:
     watched = {Watched("token" if kind == "token" else "wallet", address): count for address, count in counts.items()}
-    record_coverage(connection, NETWORK, watched, covered, _PROVIDER, batch_id)
+    record_coverage(connection, NETWORK, watched, covered, Origin(_PROVIDER), batch_id)
 
 
 def _head(connection: duckdb.DuckDBPyConnection, number: int) -> dict[str, object]:

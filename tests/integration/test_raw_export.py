@@ -19,9 +19,10 @@ from control.networks.data_sets import DataSet
 from control.networks.in_force import networks_in_force
 from control.ranges import BlockRange
 from control.settings import load_settings
+from pipelines.chain.covered import cut
 from pipelines.deliver import raw_export
 from pipelines.deliver.export import ExportError
-from pipelines.deliver.raw_export import cut, export_raw
+from pipelines.deliver.raw_export import export_raw
 from pipelines.extract.families import FAMILIES
 from pipelines.tables.families import ROW_TABLES
 from tests.chain.conftest import GENESIS_TIME

@@ -12,7 +12,7 @@ import pytest
 from control.ranges import BlockRange
 from pipelines.chain.rows import HashMismatchError, store_segment
 from pipelines.raw.database import open_warehouse
-from pipelines.rows import Segment
+from pipelines.rows import Origin, Segment
 from tests.chain.conftest import GENESIS_TIME
 from tests.chain.fault_proxy import ActionFault, FaultProxy
 from tests.chain.node import AnvilNode
@@ -335,7 +335,7 @@ def test_rows_of_another_hash_than_the_stored_header_are_refused(system: System,
         covered = BlockRange(system.opening, system.node.head())
         segment = Segment("token", covered, (system.token.address,))
         with pytest.raises(HashMismatchError):
-            store_segment(connection, "local", segment, {"token_transfers": moved}, "127.0.0.1", 99)
+            store_segment(connection, "local", segment, {"token_transfers": moved}, Origin("127.0.0.1"), 99)
     assert service.raw_rows() == before
 
 

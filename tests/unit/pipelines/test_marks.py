@@ -14,7 +14,7 @@ from pipelines.chain.reorganisations import remove_orphaned
 from pipelines.chain.rows import store_segment
 from pipelines.chain.states import record_healthy
 from pipelines.raw.database import open_warehouse
-from pipelines.rows import Kind, Segment
+from pipelines.rows import Kind, Origin, Segment
 from pipelines.tables.sources import TABLES
 
 TOKEN, WALLET = "0xcoin", "0xme"
@@ -45,7 +45,7 @@ def collect(connection: duckdb.DuckDBPyConnection, kind: Kind, batch: int, rows:
     """Collect the rows for the token or the wallet; return the first and last marked block of each."""
     address = TOKEN if kind == "token" else WALLET
     segment = Segment(kind, COVERED, (address,))
-    store_segment(connection, "n", segment, {"token_transfers": rows}, "node", batch)
+    store_segment(connection, "n", segment, {"token_transfers": rows}, Origin("node"), batch)
     marked = connection.execute(
         """
         select subjects.kind, changes.from_block, changes.to_block
@@ -193,7 +193,7 @@ def test_transactions_mark_wallets_that_track_them(connection: duckdb.DuckDBPyCo
     row = transfers((6, "5")).drop("log_index", "token_address", "amount_raw")
     rest = {"created_address": None, "value_raw": "1", "fee_raw": "1", "gas_used": 1, "is_success": True}
     rows = row.with_columns(**{name: pl.lit(value) for name, value in rest.items()})
-    store_segment(connection, "n", Segment("native", COVERED, (WALLET,)), {"transactions": rows}, "node", 1)
+    store_segment(connection, "n", Segment("native", COVERED, (WALLET,)), {"transactions": rows}, Origin("node"), 1)
     assert others.marked(1) == []
     assert connection.execute("select subject_key from raw.changes where batch_id = 1").fetchall() == [(2,)]
     record_healthy(connection, "n", {"head_number": 9}, 9, 2)

@@ -20,7 +20,7 @@ from pipelines.extract.errors import NotProvable
 from pipelines.extract.family import HEADERS, PROVABLE, Part
 from pipelines.extract.metering import Meter
 from pipelines.raw.database import open_warehouse
-from pipelines.rows import Segment
+from pipelines.rows import Origin, Segment
 from pipelines.tables.evm import TOKEN_TRANSFERS
 
 LIVE, PAST = "0x" + "aa" * 20, "0x" + "bb" * 20
@@ -120,7 +120,7 @@ def store(connection: duckdb.DuckDBPyConnection, token: str, blocks: set[int], c
     """Collect a token over a range with a transfer in each of the blocks."""
     segment = Segment("token", covered, (token,))
     insert_blocks(connection, "n", headers(sorted(blocks)), 1)
-    store_segment(connection, "n", segment, {"token_transfers": rows({token: blocks}, segment)}, "node", 1)
+    store_segment(connection, "n", segment, {"token_transfers": rows({token: blocks}, segment)}, Origin("node"), 1)
 
 
 def run(connection: duckdb.DuckDBPyConnection, node: Any, batch: int = 2) -> NetworkReport:

@@ -21,7 +21,7 @@ from pipelines.chain.rows import store_segment
 from pipelines.chain.states import record_healthy, record_unhealthy
 from pipelines.raw.builds import is_behind, record_publication, record_transform
 from pipelines.raw.database import create_tables
-from pipelines.rows import Kind, Segment
+from pipelines.rows import Kind, Origin, Segment
 from pipelines.tables.families import ROW_TABLES
 from pipelines.tables.sources import TABLES
 from pipelines.tenants.versions import advance, is_any_due
@@ -128,7 +128,9 @@ class Warehouse:
                     if covered.first <= row["block_number"] <= covered.last and where in [row[name] for name in columns]
                 ]
                 frame = pl.DataFrame(found, schema=ROW_TABLES[table].row_schema)
-                store_segment(self.connection, NETWORK, Segment(kind, covered, (where,)), {table: frame}, "node", batch)
+                store_segment(
+                    self.connection, NETWORK, Segment(kind, covered, (where,)), {table: frame}, Origin("node"), batch
+                )
         moved = self.connection.execute("select distinct token_address from raw.token_transfers order by 1").fetchall()
         schema = TABLES["token_metadata"].schema_without("network", "read_at")
         tenants = self.connection.execute("select distinct tenant_id from raw.control_subjects order by 1").fetchall()
