@@ -60,6 +60,17 @@ VARIABLES = (
         "0",
         "shard whose tenants this pipeline builds; tenants are in shard 0 unless they were created in another one",
     ),
+    Variable(
+        "LEDGERMART_LAKE",
+        "none",
+        "lake of the facts that all shards share: `ducklake:postgres:` and the connection text of its catalogue in "
+        "PostgreSQL, without a pooler that changes sessions between transactions; `none`: each shard has its own facts",
+    ),
+    Variable(
+        "LEDGERMART_LAKE_DATA",
+        "none",
+        "where the lake keeps its files: `s3://bucket/prefix`, or a folder that all machines share",
+    ),
     Variable("LEDGERMART_NETWORKS", "control/networks/networks.toml", "file with the network definitions"),
     Variable("LEDGERMART_PRICE_SOURCES", "control/pricing/sources.toml", "file with the price source definitions"),
     Variable("LEDGERMART_API_HOST", "127.0.0.1", "address on which the API listens"),
@@ -201,6 +212,8 @@ class Settings:
     data_group: int | None
     control_url: str = field(repr=False)  # may hold a password
     shard: int
+    lake: str | None = field(repr=False)  # may hold a password
+    lake_data: str
     networks_file: Path
     price_sources_file: Path
     api_host: str
@@ -295,11 +308,14 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
     """
     variables = os.environ if environ is None else environ
     data_dir = _path(variables, "LEDGERMART_DATA_DIR", DEFAULT_DATA_DIR)
+    lake, lake_data = _lake(variables)
     return Settings(
         data_dir=data_dir,
         data_group=_group(variables, "LEDGERMART_DATA_GROUP"),
         control_url=_control_url(variables, data_dir),
         shard=_integer(variables, "LEDGERMART_SHARD", 0, HIGHEST_SHARD),
+        lake=lake,
+        lake_data=lake_data,
         networks_file=_path(variables, "LEDGERMART_NETWORKS", _SHIPPED_NETWORKS),
         price_sources_file=_path(variables, "LEDGERMART_PRICE_SOURCES", _SHIPPED_PRICE_SOURCES),
         api_host=_host(variables, "LEDGERMART_API_HOST"),
@@ -433,6 +449,22 @@ def _control_url(variables: Mapping[str, str], data_dir: Path) -> str:
     if url.drivername in ("postgresql", "postgres", "postgresql+psycopg"):
         return text
     raise SettingsError(f"{name} begins with {url.drivername!r}; set it to {forms}")
+
+
+def _lake(variables: Mapping[str, str]) -> tuple[str | None, str]:
+    text = variables.get("LEDGERMART_LAKE") or "none"
+    data = variables.get("LEDGERMART_LAKE_DATA") or "none"
+    if text == "none":
+        return None, data
+    kind = "ducklake:postgres:"
+    if not text.startswith(kind) or len(text) == len(kind):
+        form = f"{kind}postgresql://user:password@host/database"
+        raise SettingsError(f"LEDGERMART_LAKE is not the address of a lake; set it to {form}, or to none")
+    if not data.startswith("s3://") and not Path(data).is_absolute():
+        raise SettingsError(
+            f"LEDGERMART_LAKE_DATA is {data!r}; set it to s3://bucket/prefix or to an absolute path of a shared folder"
+        )
+    return text.removeprefix(kind), data
 
 
 def _sqlite_url(path: Path) -> str:

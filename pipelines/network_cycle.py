@@ -1,5 +1,7 @@
 """One cycle of one network, from the head to the readings."""
 
+from collections.abc import Sequence
+
 import duckdb
 
 from pipelines.balances.observations import observe
@@ -29,14 +31,19 @@ from pipelines.data_sets.records import refused_detail
 from pipelines.extract.errors import BudgetSpent, ChainReorganised, ExtractError, FalseBlockTime, WrongChain
 from pipelines.extract.family import Node
 from pipelines.history.requests import waiting_detail
-from pipelines.rows import WorkClass
+from pipelines.lake.giving import give_or_note
+from pipelines.lake.taking import LakeUnreadable, take
+from pipelines.rows import Segment, WorkClass
 from pipelines.tenants.windows import resolve_windows
+from warehouse.lakes import Lake
 
 # A reorganisation during a reading triggers a retry; a chain that changes on every attempt is reported.
 _ATTEMPTS = 3
 
 
-def _run(connection: duckdb.DuckDBPyConnection, node: Node, batch_id: int, report: NetworkReport) -> None:
+def _run(
+    connection: duckdb.DuckDBPyConnection, node: Node, batch_id: int, report: NetworkReport, lake: Lake | None
+) -> None:
     network = node.network.name
     capabilities = node.probe()
     head = node.head()
@@ -55,6 +62,8 @@ def _run(connection: duckdb.DuckDBPyConnection, node: Node, batch_id: int, repor
     reopen(connection, network, node.outgrown(), batch_id)
     # Before new blocks are read: a second reading belongs to a later cycle than the first one.
     verify(collector)
+    if lake is not None:
+        _take(collector, lake, missing_segments(connection, network, head.number, is_live=True))
     for segment in missing_segments(connection, network, head.number, is_live=True):
         for _ in collector.collect(segment):
             pass
@@ -81,6 +90,17 @@ def _run(connection: duckdb.DuckDBPyConnection, node: Node, batch_id: int, repor
         batch_id,
         "Inconsistent" if disputes else "Healthy",
     )
+    if lake is not None:
+        give_or_note(connection, node.network, lake, batch_id)
+
+
+def _take(collector: Collector, lake: Lake, segments: Sequence[Segment]) -> None:
+    """Store what the lake has of missing segments; live data does not wait for a lake that cannot be read."""
+    try:
+        for _ in take(collector, lake, segments):
+            pass
+    except LakeUnreadable as error:
+        collector.note(error, str(error))
 
 
 def _detail(connection: duckdb.DuckDBPyConnection, network: str, batch_id: int) -> str | None:
@@ -104,7 +124,9 @@ def _status(error: ExtractError) -> str:
     return "Unhealthy" if isinstance(error, StaleHead | ImplausibleHead | ContradictedBlocks) else "Unreachable"
 
 
-def collect_network(connection: duckdb.DuckDBPyConnection, node: Node, batch_id: int) -> NetworkReport:
+def collect_network(
+    connection: duckdb.DuckDBPyConnection, node: Node, batch_id: int, lake: Lake | None = None
+) -> NetworkReport:
     """Bring one network up to its node's head.
 
     Rows collected before a failure remain, with their coverage; the next cycle collects exactly the missing ones.
@@ -114,6 +136,7 @@ def collect_network(connection: duckdb.DuckDBPyConnection, node: Node, batch_id:
         connection: the open warehouse.
         node: node of the network.
         batch_id: the cycle's batch.
+        lake: of the network; None: it has none.
     """
     network = node.network.name
     report = NetworkReport(network)
@@ -122,7 +145,7 @@ def collect_network(connection: duckdb.DuckDBPyConnection, node: Node, batch_id:
         call: str
         covered: tuple[int | None, int | None]
         try:
-            _run(connection, node, batch_id, report)
+            _run(connection, node, batch_id, report, lake)
             break
         except (ChainReorganised, HashMismatchError) as error:
             if attempt < _ATTEMPTS:

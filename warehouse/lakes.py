@@ -10,15 +10,16 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import duckdb
-import psycopg
-from psycopg.conninfo import conninfo_to_dict
 
 from warehouse.extensions import load_extension
 from warehouse.opening import literal, quiet
 from warehouse.s3 import PREFIX, allow_s3
+
+if TYPE_CHECKING:
+    import psycopg
 
 Result = TypeVar("Result")
 
@@ -60,26 +61,20 @@ class OpenLake:
     """An open lake, as the database `lake` of a query engine of its own: its failures touch no other database."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, network: str, catalogue: str) -> None:
+        # Only where a lake is configured.
+        from psycopg.conninfo import conninfo_to_dict
+
         self.connection = connection
         self._network = network
         self._secrets = [catalogue, str(conninfo_to_dict(catalogue).get("password") or catalogue)]
 
-    def run(
-        self, statement: str, parameters: Sequence[Any] | Mapping[str, Any] = (), **frames: Any
-    ) -> duckdb.DuckDBPyConnection:
-        """Execute a statement.
-
-        Args:
-            statement: names its tables as `lake.<table>`.
-            parameters: of the statement.
-            frames: frames or Arrow readers that the statement names.
+    def run(self, statement: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> duckdb.DuckDBPyConnection:
+        """Execute a statement, which names its tables as `lake.<table>`.
 
         Raises:
             LakeConflictError: another writer committed first.
             LakeError: catalogue or store do not answer, or refuse.
         """
-        for name, frame in frames.items():
-            self.connection.register(name, frame)
         try:
             return self.connection.execute(statement, parameters)
         except (duckdb.CatalogException, duckdb.BinderException, duckdb.ParserException, duckdb.ConversionException):
@@ -88,9 +83,18 @@ class OpenLake:
         except duckdb.Error as error:
             # Without its cause, whose words hold the password.
             raise self._told(str(error)) from None
+
+    def load(self, table: str, rows: Any) -> None:
+        """Create a temporary table of a frame or of an Arrow reader; it replaces one of the same name.
+
+        Raises:
+            LakeError: there is not enough memory or disk.
+        """
+        self.connection.register("given", rows)
+        try:
+            self.run(f"create or replace temp table {table} as select * from given")
         finally:
-            for name in frames:
-                self.connection.unregister(name)
+            self.connection.unregister("given")
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -240,6 +244,8 @@ class Lake:
             LakeBusyError: another writer holds the lake; the message names it.
             LakeError: as `open`.
         """
+        import psycopg
+
         try:
             session = psycopg.connect(
                 self._place.catalogue,
@@ -259,7 +265,7 @@ class Lake:
             with self.open() as opened:
                 yield opened
 
-    def _wait_for_lock(self, session: psycopg.Connection, wait_seconds: float) -> None:
+    def _wait_for_lock(self, session: "psycopg.Connection", wait_seconds: float) -> None:
         deadline = time.monotonic() + wait_seconds
         key = f"ledgermart {self.schema}"
         while True:
@@ -271,7 +277,7 @@ class Lake:
             time.sleep(_POLL_SECONDS)
 
 
-def _holder(session: psycopg.Connection, key: str) -> str:
+def _holder(session: "psycopg.Connection", key: str) -> str:
     row = session.execute(
         """
         select sessions.application_name, sessions.client_addr::text, sessions.backend_start

@@ -16,6 +16,7 @@ from pipelines.deliver.operations import report_attestations, report_requests
 from pipelines.extract.budget import Budget
 from pipelines.history.collecting import collect_history
 from pipelines.history.requests import has_open_history
+from pipelines.lake.tables import open_lakes
 from pipelines.raw.builds import finish_batch
 from pipelines.tenants.configuration import batch_of_run, open_batch
 
@@ -60,8 +61,16 @@ def history_asset(networks: list[str]) -> dg.AssetsDefinition:
                         connection, chosen, periods, batch_id, first.is_over, on_progress, make_budget
                     )
                 if has_history:
+                    lakes = open_lakes(settings, chosen.values())
                     reports += collect_history(
-                        connection, chosen, batch_id, slot.is_over, on_progress, make_budget, settings.staging_path
+                        connection,
+                        chosen,
+                        batch_id,
+                        slot.is_over,
+                        on_progress,
+                        make_budget,
+                        settings.staging_path,
+                        lakes,
                     )
                 finish_batch(connection, batch_id)
                 _report(connection, store)

@@ -12,6 +12,7 @@ from pipelines.defs.keys import SNAPSHOT, assets_of, network_key
 from pipelines.defs.resources import Warehouse
 from pipelines.extract.budget import Budget
 from pipelines.extract.families import family_of, open_node
+from pipelines.lake.tables import open_lake
 from pipelines.network_cycle import collect_network
 from pipelines.tenants.configuration import batch_of_run
 
@@ -59,7 +60,7 @@ def network_assets(network: Network) -> dg.AssetsDefinition:
             settings = warehouse.settings
             budget = Budget(settings.network_seconds, settings.network_answer_mb)
             with closing(open_node(network, budget=budget)) as node:
-                report = collect_network(connection, node, batch_id)
+                report = collect_network(connection, node, batch_id, open_lake(settings, network))
             if report.defect is not None:
                 context.log.error("collecting %s failed", network.name, exc_info=report.defect)
             findings = check_batch(connection, network.name, batch_id)

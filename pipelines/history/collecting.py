@@ -51,8 +51,11 @@ from pipelines.history.requests import (
     open_requests,
     resolve_request,
 )
+from pipelines.lake.giving import give_or_note
+from pipelines.lake.taking import take
 from pipelines.raw.usage import read_budget
 from pipelines.rows import Segment, WorkClass
+from warehouse.lakes import Lake
 
 # Failures of the node as a whole: no request can advance.
 _OUTAGES = (NodeUnreachable, RateLimited, BudgetSpent)
@@ -78,12 +81,13 @@ class _Reading:
     Attributes:
         segments: the segments that the reading may cover.
         steps: yields what each step stored; None if it stored nothing yet.
+        is_first: it reads the lake and files; the node is asked for what they lack.
         seconds: time since the last step that stored something.
     """
 
     segments: Sequence[Segment]
     steps: Generator[Segment | None]
-    is_of_files: bool = False
+    is_first: bool = False
     seconds: float = 0.0
 
 
@@ -95,6 +99,7 @@ class _Work:
     head: Header
     missing: deque[_Reading]
     budget: Budget | None
+    lake: Lake | None
 
     def add_missing(self) -> None:
         """Add a reading from the node for each segment that is still missing."""
@@ -118,6 +123,7 @@ def collect_history(
     on_progress: Callable[[], None],
     make_budget: Callable[[], Budget] | None = None,
     staging: Path | None = None,
+    lakes: Mapping[str, Lake] | None = None,
 ) -> list[NetworkReport]:
     """Resolve new requests, and collect for all unfinished ones until the time is over or nothing is missing.
 
@@ -132,6 +138,7 @@ def collect_history(
         on_progress: called after each part.
         make_budget: creates the budget of one network for one part; None: without bound.
         staging: folder for rows of files until they are stored; None: data sets are not read.
+        lakes: of networks that have one.
     """
     with ExitStack() as stack:
         works = []
@@ -142,9 +149,10 @@ def collect_history(
                 if not _is_ended(connection, request, batch_id)
             ]
             if requests and not _waits(connection, network.name):
+                lake = (lakes or {}).get(network.name)
                 budget = None if make_budget is None else make_budget()
                 node = stack.enter_context(closing(open_node(network, budget=budget)))
-                if work := _begin(connection, node, requests, batch_id, budget, staging):
+                if work := _begin(connection, node, requests, batch_id, budget, staging, lake):
                     works.append(work)
         on_progress()
         while not is_over() and any(work.missing for work in works):
@@ -154,6 +162,8 @@ def collect_history(
                     on_progress()
         for work in works:
             work.stop()
+            if work.lake is not None:
+                give_or_note(connection, work.collector.node.network, work.lake, batch_id)
         return [work.collector.report for work in works]
 
 
@@ -175,6 +185,7 @@ def _begin(
     batch_id: int,
     budget: Budget | None,
     staging: Path | None,
+    lake: Lake | None,
 ) -> _Work | None:
     """Resolve requests and list missing blocks; None, with the reason noted, where the network's last cycle failed."""
     network = node.network.name
@@ -210,15 +221,22 @@ def _begin(
     finally:
         record_others(connection, node, WorkClass.HISTORY)
     collector = Collector(connection, node, capabilities, final_number, batch_id, report, WorkClass.HISTORY)
-    work = _Work(collector, head, deque(), budget)
+    work = _Work(collector, head, deque(), budget, lake)
     missing = missing_segments(connection, network, head_number, is_live=False)
-    if staging is not None and node.network.data_sets and missing:
-        # Files first: the node is asked for the rest afterwards.
-        steps = read_data_sets(collector, head, staging)
-        work.missing.append(_Reading(missing, steps, is_of_files=True))
-    else:
-        work.add_missing()
+    if missing:
+        # The node is asked for the rest afterwards.
+        work.missing.append(_Reading(missing, _read_stored(collector, head, missing, staging, lake), is_first=True))
     return work
+
+
+def _read_stored(
+    collector: Collector, head: Header, missing: Sequence[Segment], staging: Path | None, lake: Lake | None
+) -> Generator[Segment | None]:
+    """Read missing blocks from the lake, then from files, in steps."""
+    if lake is not None:
+        yield from take(collector, lake, missing)
+    if staging is not None and collector.node.network.data_sets:
+        yield from read_data_sets(collector, head, staging)
 
 
 def _advance(connection: duckdb.DuckDBPyConnection, work: _Work) -> None:
@@ -235,7 +253,7 @@ def _advance(connection: duckdb.DuckDBPyConnection, work: _Work) -> None:
     try:
         stored = next(reading.steps)
     except StopIteration:
-        if reading.is_of_files:
+        if reading.is_first:
             work.add_missing()
         return
     except (ChainReorganised, HashMismatchError) as error:

@@ -112,6 +112,15 @@ SOURCE = Source(
             optional("data_set", VARCHAR, "Name of the data set with the rows; null: they are from a node."),
         ),
         Table(
+            "lake_states",
+            "What was given to the lake of each network.",
+            "One row per network; none before the first.",
+            NETWORK,
+            Column("settled_number", BIGINT, "Settled block up to which facts were given. Unit: block number."),
+            Column("batch_id", BIGINT, "Cycle up to which facts were given."),
+            Column("given_at", TIMESTAMP, "Time at which they were given, UTC."),
+        ),
+        Table(
             "data_sets",
             "Data sets of the networks' definitions, as last listed.",
             "One row per network and data set.",

@@ -40,6 +40,7 @@ from pipelines.extract.jsonrpc.client import Dialect, RpcClient
 from pipelines.extract.utxo.dialect import UTXO
 from pipelines.extract.utxo.family import UtxoNode
 from pipelines.history.collecting import collect_history
+from pipelines.lake.tables import open_lake, open_lakes
 from pipelines.network_cycle import collect_network
 from pipelines.raw.builds import finish_batch
 from pipelines.raw.database import open_warehouse
@@ -310,7 +311,7 @@ class Service:
         used = node or self.node(network)
         try:
             with self._batch(warehouse) as (connection, batch):
-                report = collect_network(connection, used, batch)
+                report = collect_network(connection, used, batch, open_lake(self.settings, used.network))
                 finish_batch(connection, batch)
                 if warehouse is None:
                     write_progress(connection, self.settings.data_dir, batch)
@@ -346,6 +347,7 @@ class Service:
                 count,
                 make_budget,
                 self.settings.staging_path,
+                open_lakes(self.settings, self.networks.values()),
             )
             finish_batch(connection, batch)
             report_requests(connection, self.store)

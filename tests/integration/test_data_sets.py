@@ -18,15 +18,24 @@ from api.app import create_app
 from control.networks.data_sets import DataSet
 from control.operations import Status
 from pipelines.data_sets import columns, staged, staging
-from tests.chain.conftest import GENESIS_TIME
 from tests.chain.fault_proxy import FaultProxy, RpcFault
 from tests.chain.node import AnvilNode
-from tests.chain.world import Token, World, call_data
 from tests.datasets import damage
 from tests.datasets.chain_files import OWN_SCHEMA, write_aws, write_cryo, write_ethereum_etl, write_own
 from tests.datasets.object_store import ObjectStore
 from tests.integration.conftest import MakeService
-from tests.integration.harness import LocalNetwork, Service
+from tests.integration.harness import Service
+from tests.integration.past import (
+    FINALITY,
+    Chain,
+    Tables,
+    chain_with_past,
+    check_equal,
+    collect,
+    configure,
+    network,
+    stored,
+)
 from tests.integration.read_files import read_until_killed
 from tests.integration.warm_processes import run_forked
 
@@ -42,43 +51,15 @@ _OWN_COLUMNS = {
     "to_address": "receiver",
     "amount": "amount",
 }
-FINALITY = 64
 LONG = pytest.param(100, marks=[pytest.mark.long, pytest.mark.timeout(3600)])
-Tables = dict[str, list[tuple[object, ...]]]
 _CRYO = "network_31337__{table}__{first}_to_{last}.parquet"
 _ETL = "{table}/start_block={first}/end_block={last}/{table}_{first}_{last}"
 
 
-@dataclass(frozen=True)
-class Chain:
-    """A chain of some days with two tokens, an NFT and traffic of every kind, all of it final."""
-
-    node: AnvilNode
-    world: World
-    gold: Token
-    coin: Token
-    head: int
-
-
 @pytest.fixture(scope="module")
 def chain() -> Iterator[Chain]:
-    with AnvilNode(genesis_time=GENESIS_TIME) as node:
-        world = World(node, wallet_count=6, block_seconds=7_200)
-        world.place_multicall()
-        gold = world.deploy_token("GOLD", 18, supply=2**255)
-        coin = world.deploy_token("COIN", 6)
-        nft = world.deploy("Nft721", "Art", "ART")
-        world.distribute(gold, 2**200 + 1)
-        world.distribute(coin, 100_000)
-        for number in range(6):
-            world.transfer_many(12, [gold, coin], per_block=4)
-            world.submit(world.deployer, nft, call_data("Nft721", "mint", world.wallets[0], number))
-            world.mine()
-            world.mine()
-        # The node calls a block final after 64 others.
-        for _ in range(70):
-            world.mine()
-        yield Chain(node, world, gold, coin, node.head())
+    with chain_with_past() as made:
+        yield made
 
 
 @dataclass(frozen=True)
@@ -115,48 +96,6 @@ FORMS = {
         lambda node, folder: write_own(node, folder, blocks_per_file=10), "columns", "transfers_{first}_{last}.parquet"
     ),
 }
-
-
-def network(url: str, *data_sets: DataSet) -> LocalNetwork:
-    return LocalNetwork("local", url, finality_depth=FINALITY, data_sets=data_sets)
-
-
-def collect(service: Service, chain: Chain) -> None:
-    """Request the past, collect it, and read balances."""
-    configure(service, chain)
-    service.history()
-    service.good_cycle()
-
-
-def configure(service: Service, chain: Chain) -> None:
-    """Request the whole past of both tokens and two wallets, and run a cycle."""
-    tenant = service.tenant()
-    first, second, *_ = chain.world.wallets
-    for token in (chain.gold, chain.coin):
-        service.ask_history(tenant, service.token(tenant, token.address), "block:0")
-    for wallet in (first, second):
-        service.ask_history(tenant, service.wallet(tenant, wallet), "block:0", native="balance-only")
-    service.good_cycle()
-
-
-def stored(service: Service) -> Tables:
-    """Everything that marts are computed from, by table."""
-    rows = service.raw_rows()
-    rows["covered_ranges"] = service.query("select * from raw.covered_ranges order by all")
-    rows["blocks"] = service.query(
-        """
-        select block_number, block_hash, block_time from raw.blocks
-        where block_number in (select block_number from raw.token_transfers) order by all
-        """
-    )
-    return rows
-
-
-def check_equal(service: Service, from_node: Tables) -> None:
-    """Compare all tables, one by one."""
-    found = stored(service)
-    for table, rows in from_node.items():
-        assert found[table] == rows, table
 
 
 @pytest.fixture(scope="module")

@@ -19,6 +19,8 @@ def test_defaults() -> None:
         data_group=None,
         control_url=f"sqlite:///{checkout}/data/control.db",
         shard=0,
+        lake=None,
+        lake_data="none",
         networks_file=checkout / "control/networks/networks.toml",
         price_sources_file=checkout / "control/pricing/sources.toml",
         api_host="127.0.0.1",

@@ -1,0 +1,439 @@
+"""Giving: settled facts that the lake lacks are added to it, part by part, each with its coverage in one transaction.
+
+Settled blocks are final for an hour, and no answer of a node removes them, so the lake never has an orphaned block.
+What is missing follows from coverage; there is no other cursor, and a killed writer leaves whole parts.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import duckdb
+
+from control.clock import stored_now
+from control.networks.definitions import Network
+from control.ranges import BlockRange, difference, intersection, merged
+from pipelines.chain.coverage import Watched, read_coverage, watched_frame
+from pipelines.chain.covered import frame_of, keep_ranges, parts_of, rows_in_ranges, stored_in_ranges
+from pipelines.chain.finality import read_known_chain
+from pipelines.chain.states import record_failure
+from pipelines.lake.tables import READINGS, columns_of, row_tables, selected
+from pipelines.raw.database import transaction
+from pipelines.raw.frames import registered
+from pipelines.tables.table import RowTable
+from warehouse.lakes import Lake, LakeError, OpenLake
+
+_LOG = logging.getLogger(__name__)
+
+MOST_ROWS = 1_000_000
+"""Rows of one transaction in all tables together; a single block may have more."""
+
+_FRAME_ROWS = 100_000
+# Live collection does not wait longer for another writer.
+_WAIT_SECONDS = 5.0
+_ORIGIN = ("provider", "data_set", "collected_at")
+_KEYS = {
+    "balance_observations": ("block_number", "token_address", "holder_address"),
+    "supply_observations": ("block_number", "token_address"),
+}
+
+
+class ContradictedLakeError(LakeError):
+    """The lake has another fact than this shard for the same block; neither is changed."""
+
+    def __init__(self, network: str, table: str, block_number: int) -> None:
+        super().__init__(
+            f"{network}: the lake has another row of {table} in block {block_number} than this shard; "
+            "docs/scaling.md says how to find the false one"
+        )
+
+
+class Given(NamedTuple):
+    """What was given before: the settled block and the cycle up to which facts were."""
+
+    settled: int
+    batch: int
+
+
+def give(connection: duckdb.DuckDBPyConnection, network: Network, lake: Lake, wait_seconds: float) -> int:
+    """Add the settled facts of a network that the lake lacks; return the number of rows added.
+
+    Args:
+        connection: the open warehouse.
+        network: its family has a lake.
+        lake: of the network.
+        wait_seconds: longest wait for another writer.
+
+    Raises:
+        ContradictedLakeError: the lake has another fact for the same block.
+        LakeError: the lake does not answer, or another writer holds it; what was committed stays.
+    """
+    settled = read_known_chain(connection, network.name).settled_number
+    given = _read_given(connection, network.name)
+    batch = _newest_batch(connection, network.name, settled)
+    if settled < 0 or (settled <= given.settled and batch <= given.batch):
+        return 0
+    own = {
+        watched: ranges
+        for watched, parts in read_coverage(connection, network.name).items()
+        if (ranges := intersection(parts, [BlockRange(0, settled)]))
+    }
+    with lake.writing("giving facts", wait_seconds) as opened:
+        giving = _Giving(connection, opened, network, own)
+        rows = giving.correct(given.batch)
+        rows += giving.add_missing()
+        giving.add_verified(settled)
+        rows += giving.add_readings(settled, given.batch)
+    with transaction(connection):
+        connection.execute("delete from raw.lake_states where network = ?", [network.name])
+        note = [network.name, settled, batch, stored_now()]
+        connection.execute("insert into raw.lake_states values (?, ?, ?, ?)", note)
+    return rows
+
+
+def give_or_note(connection: duckdb.DuckDBPyConnection, network: Network, lake: Lake, batch_id: int) -> None:
+    """Give facts as `give`; a failure is recorded, and the next cycle gives them."""
+    try:
+        give(connection, network, lake, _WAIT_SECONDS)
+    except LakeError as error:
+        _LOG.warning("%s", error)
+        record_failure(connection, network.name, "lake", (None, None), str(error), batch_id)
+
+
+def _read_given(connection: duckdb.DuckDBPyConnection, network: str) -> Given:
+    row = connection.execute(
+        "select settled_number, batch_id from raw.lake_states where network = ?", [network]
+    ).fetchone()
+    return Given(-1, -1) if row is None else Given(*row)
+
+
+def _newest_batch(connection: duckdb.DuckDBPyConnection, network: str, settled: int) -> int:
+    """Return the newest cycle with settled facts; -1 without any."""
+    row = connection.execute(
+        """
+        select max(batch_id)
+        from (
+            select batch_id from raw.coverage where network = $network and from_block <= $settled
+            union all
+            select batch_id from raw.balance_observations where network = $network and block_number <= $settled
+            union all
+            select batch_id from raw.supply_observations where network = $network and block_number <= $settled
+            union all
+            select batch_id from raw.verifications where network = $network and from_block <= $settled
+        )
+        """,
+        {"network": network, "settled": settled},
+    ).fetchone()
+    return -1 if row is None or row[0] is None else int(row[0])
+
+
+def read_ranges(
+    opened: OpenLake,
+    table: str,
+    watched: Sequence[Watched],
+    condition: str = "true",
+    parameters: Sequence[str | None] = (),
+) -> dict[Watched, list[BlockRange]]:
+    """Return the ranges of a table of the lake, `stored`, for these addresses; united, where the condition holds."""
+    opened.load("asked", watched_frame(dict.fromkeys(watched, 0)))
+    found: dict[Watched, list[BlockRange]] = {}
+    for kind, address, first, last in opened.run(
+        f"""
+        select stored.subject_kind, stored.address, stored.from_block, stored.to_block
+        from lake.{table} as stored
+        semi join asked on stored.subject_kind = asked.subject_kind and stored.address = asked.address
+        where {condition}
+        """,
+        parameters,
+    ).fetchall():
+        found.setdefault(Watched(kind, address), []).append(BlockRange(first, last))
+    return {name: merged(ranges) for name, ranges in found.items()}
+
+
+class _Giving:
+    """One writing of the lake.
+
+    Args:
+        own: this shard's settled coverage.
+    """
+
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        opened: OpenLake,
+        network: Network,
+        own: Mapping[Watched, list[BlockRange]],
+    ) -> None:
+        self.connection = connection
+        self.opened = opened
+        self.network = network.name
+        self.tables = row_tables(network)
+        self.own = own
+        self.held = read_ranges(opened, "coverage", list(own))
+
+    def correct(self, batch: int) -> int:
+        """Replace rows that second readings since a cycle have corrected; return the number of rows added."""
+        corrected = [
+            BlockRange(first, last)
+            for first, last in self.connection.execute(
+                """
+                select from_block, to_block from raw.verifications
+                where network = ? and batch_id > ? and coalesce(removed_rows, 0) + coalesce(added_rows, 0) > 0
+                """,
+                [self.network, batch],
+            ).fetchall()
+        ]
+        added = 0
+        for part in merged(corrected):
+            ranges = {
+                watched: intersection(intersection(self.own[watched], held), [part])
+                for watched, held in self.held.items()
+            }
+            if any(ranges.values()):
+                keep_ranges(self.connection, ranges)
+                self.opened.load("covered", frame_of(ranges))
+                added += self.opened.commit(partial(self._replace, part))
+        return added
+
+    def _replace(self, part: BlockRange) -> int:
+        added = 0
+        self._begin_numbers()
+        for table in self.tables:
+            self._read_incoming(table, part)
+            key = ", ".join(table.key)
+            columns = ", ".join(name for name, _ in columns_of(table.name))
+            stored = rows_in_ranges(table, f"lake.{table.name}")
+            self.opened.run(
+                f"create or replace temp table outdated as select {key} from "
+                f"(select {_prefixed(columns)} {stored} except select {columns} from incoming)",
+                {"first": part.first, "last": part.last},
+            )
+            self.opened.run(
+                f"delete from lake.{table.name} where block_number between ? and ? and ({key}) in (from outdated)",
+                list(part),
+            )
+            added += self._add_incoming(table, part)
+        self._add_headers()
+        return added
+
+    def add_missing(self) -> int:
+        """Add the rows, headers and coverage of ranges that the lake lacks; return the number of rows added."""
+        keep_ranges(
+            self.connection,
+            {watched: difference(ranges, self.held.get(watched, [])) for watched, ranges in self.own.items()},
+        )
+        added = 0
+        for part, _ in parts_of(self.connection, self.network, self.tables, MOST_ROWS):
+            added += self.opened.commit(partial(self._add_part, part))
+        return added
+
+    def _add_part(self, part: BlockRange) -> int:
+        added = 0
+        self._begin_numbers()
+        for table in self.tables:
+            self._read_incoming(table, part)
+            self._check_known(table, part)
+            added += self._add_incoming(table, part)
+        self._add_coverage(part)
+        self._add_headers()
+        return added
+
+    def _begin_numbers(self) -> None:
+        """Begin the table `numbers`, of the blocks whose headers must be in the lake."""
+        self.opened.run("create or replace temp table numbers (block_number bigint)")
+
+    def _read_incoming(self, table: RowTable, part: BlockRange) -> None:
+        """Copy a part's rows into the table `incoming` of the lake's engine, and their blocks into `numbers`."""
+        order = ", ".join(f"stored.{name}" for name in dict.fromkeys([*filter(None, [table.token]), *table.key]))
+        rows = self.connection.execute(
+            f"select {selected(table.name)} {stored_in_ranges(table)} order by {order}",
+            {"network": self.network, "first": part.first, "last": part.last},
+        ).to_arrow_reader(_FRAME_ROWS)
+        self.opened.load("incoming", rows)
+        self.opened.run("insert into numbers select distinct block_number from incoming")
+
+    def _known(self, table: RowTable) -> str:
+        """Return the rows of the lake that may have the keys of incoming ones."""
+        token = "" if table.token is None else f" and {table.token} in (select distinct {table.token} from incoming)"
+        return f"(select * from lake.{table.name} where block_number between ? and ?{token})"
+
+    def _check_known(self, table: RowTable, part: BlockRange) -> None:
+        """Raise if the lake has another row with the key of an incoming one."""
+        others = [name for name, _ in columns_of(table.name) if name not in table.key]
+        row = self.opened.run(
+            f"""
+            select min(known.block_number)
+            from {self._known(table)} as known inner join incoming using ({", ".join(table.key)})
+            where row({_prefixed(others, "known")}) is distinct from row({_prefixed(others, "incoming")})
+            """,
+            list(part),
+        ).fetchone()
+        if row is not None and row[0] is not None:
+            raise ContradictedLakeError(self.network, table.name, row[0])
+
+    def _add_incoming(self, table: RowTable, part: BlockRange) -> int:
+        columns = ", ".join(name for name, _ in columns_of(table.name))
+        row = self.opened.run(
+            f"""
+            insert into lake.{table.name} ({columns})
+            select {columns} from incoming
+            anti join {self._known(table)} as known using ({", ".join(table.key)})
+            """,
+            list(part),
+        ).fetchone()
+        assert row is not None
+        return int(row[0])
+
+    def _add_headers(self) -> None:
+        """Add the headers of the blocks in `numbers` that the lake lacks."""
+        numbers = self.opened.run("select distinct block_number from numbers").pl()
+        with registered(self.connection, numbers=numbers):
+            headers = self.connection.execute(
+                f"""
+                select {selected("blocks")} from raw.blocks as stored
+                where stored.network = ? and stored.block_number in (from numbers)
+                order by stored.block_number
+                """,
+                [self.network],
+            ).pl()
+        self.opened.load("headers", headers)
+        differing = self.opened.run(
+            """
+            select min(block_number) from lake.blocks as known inner join headers using (block_number)
+            where known.block_hash != headers.block_hash
+            """
+        ).fetchone()
+        if differing is not None and differing[0] is not None:
+            raise ContradictedLakeError(self.network, "blocks", differing[0])
+        self.opened.run(
+            """
+            insert into lake.blocks by name
+            select * from headers
+            where block_number not in (
+                select block_number from lake.blocks
+                where block_number between
+                    (select min(block_number) from headers) and (select max(block_number) from headers)
+            )
+            """
+        )
+
+    def _add_coverage(self, part: BlockRange) -> None:
+        """Record a part's ranges; one that continues a range of the same origin extends it."""
+        ranges = self.connection.execute(
+            f"""
+            select
+                stored.subject_kind,
+                stored.address,
+                greatest(stored.from_block, covered.from_block, $first) as from_block,
+                least(stored.to_block, covered.to_block, $last) as to_block,
+                {", ".join(f"stored.{name}" for name in _ORIGIN)}
+            from raw.coverage as stored
+            inner join covered on stored.subject_kind = covered.subject_kind and stored.address = covered.address
+            where
+                stored.network = $network
+                and greatest(stored.from_block, covered.from_block, $first)
+                <= least(stored.to_block, covered.to_block, $last)
+            """,
+            {"network": self.network, "first": part.first, "last": part.last},
+        ).pl()
+        self.opened.load("ranges", ranges)
+        self.opened.run("insert into numbers select from_block from ranges union select to_block from ranges")
+        same = """
+            stored.subject_kind = ranges.subject_kind and stored.address = ranges.address
+            and stored.provider = ranges.provider and stored.data_set is not distinct from ranges.data_set
+        """
+        self.opened.run(
+            f"""
+            update lake.coverage as stored set to_block = ranges.to_block, collected_at = ranges.collected_at
+            from ranges where {same} and stored.to_block = ranges.from_block - 1
+            """
+        )
+        self.opened.run(
+            f"""
+            insert into lake.coverage by name
+            select * from ranges
+            where not exists (select 1 from lake.coverage as stored where {same} and stored.to_block = ranges.to_block)
+            """
+        )
+
+    def add_verified(self, settled: int) -> None:
+        """Add the ranges that were read a second time."""
+        for is_sampled in (False, True):
+            ranges: dict[Watched, list[BlockRange]] = {}
+            for kind, address, first, last in self.connection.execute(
+                """
+                select subject_kind, address, from_block, to_block
+                from raw.verified_ranges where network = ? and is_sampled = ? and from_block <= ?
+                """,
+                [self.network, is_sampled, settled],
+            ).fetchall():
+                ranges.setdefault(Watched(kind, address), []).append(BlockRange(first, min(last, settled)))
+            self.opened.commit(partial(self._add_verified, ranges, is_sampled=is_sampled))
+
+    def _add_verified(self, ranges: Mapping[Watched, list[BlockRange]], *, is_sampled: bool) -> None:
+        condition = "stored.is_sampled" if is_sampled else "not stored.is_sampled"
+        held = read_ranges(self.opened, "verified_ranges", list(ranges), condition)
+        new = {watched: difference(parts, held.get(watched, [])) for watched, parts in ranges.items()}
+        if any(new.values()):
+            self.opened.load("ranges", frame_of(new))
+            self.opened.run(
+                f"insert into lake.verified_ranges by name select *, {is_sampled} as is_sampled from ranges"
+            )
+
+    def add_readings(self, settled: int, batch: int) -> int:
+        """Add readings of balances and supplies since a cycle, with the tenants that may see them."""
+        return sum(self.opened.commit(partial(self._add_readings, table, settled, batch)) for table in READINGS)
+
+    def _add_readings(self, table: str, settled: int, batch: int) -> int:
+        readings = self.connection.execute(
+            f"""
+            select {selected(table)} from raw.{table} as stored
+            where stored.network = ? and stored.block_number <= ? and stored.batch_id > ?
+            """,
+            [self.network, settled, batch],
+        ).to_arrow_reader(_FRAME_ROWS)
+        self.opened.load("incoming", readings)
+        bounds = self.opened.run("select min(block_number), max(block_number) from incoming").fetchone()
+        if bounds is None or bounds[0] is None:
+            return 0
+        key = _KEYS[table]
+        quantity = "quantity_raw" if table == "balance_observations" else "total_supply_raw"
+        known = f"(select * from lake.{table} where block_number between ? and ?)"
+        differing = self.opened.run(
+            f"""
+            select min(known.block_number)
+            from {known} as known inner join incoming using ({", ".join(key)})
+            where known.{quantity} is distinct from incoming.{quantity}
+            """,
+            list(bounds),
+        ).fetchone()
+        if differing is not None and differing[0] is not None:
+            raise ContradictedLakeError(self.network, table, differing[0])
+        self.opened.run(
+            f"""
+            update lake.{table} as stored
+            set tenant_ids = list_sort(list_distinct(list_concat(stored.tenant_ids, incoming.tenant_ids)))
+            from incoming
+            where {" and ".join(f"stored.{name} = incoming.{name}" for name in key)}
+                and not list_has_all(stored.tenant_ids, incoming.tenant_ids)
+            """
+        )
+        columns = ", ".join(name for name, _ in columns_of(table))
+        row = self.opened.run(
+            f"""
+            insert into lake.{table} ({columns})
+            select {columns} from incoming anti join {known} as known using ({", ".join(key)})
+            """,
+            list(bounds),
+        ).fetchone()
+        self._begin_numbers()
+        self.opened.run("insert into numbers select distinct block_number from incoming")
+        self._add_headers()
+        assert row is not None
+        return int(row[0])
+
+
+def _prefixed(names: Sequence[str] | str, source: str = "stored") -> str:
+    listed = names.split(", ") if isinstance(names, str) else names
+    return ", ".join(f"{source}.{name}" for name in listed)

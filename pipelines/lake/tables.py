@@ -1,0 +1,65 @@
+"""Tables of a network's lake. Amounts are decimal text, since lakes have no exact type for integers of that size."""
+
+from collections.abc import Iterable
+
+from control.networks.definitions import Network
+from control.settings import Settings
+from pipelines.extract.families import family_of
+from pipelines.tables.families import ROW_TABLES
+from pipelines.tables.sources import TABLES
+from pipelines.tables.table import BATCHES, BIGNUM, TEXTS, VARCHAR, RowTable
+from warehouse.lakes import Lake, LakePlace
+
+FORM = "ledgermart"
+"""Form of files with the same tables; families without it have no lake."""
+
+READINGS = ("balance_observations", "supply_observations")
+
+# Cycles are numbers of one shard.
+_LEFT_OUT = {"network", "batch_id", "is_tail", "row_count"}
+_TYPES = {BIGNUM: VARCHAR, BATCHES: TEXTS}
+_NAMES = {"visible_to": "tenant_ids"}
+
+
+def open_lake(settings: Settings, network: Network) -> Lake | None:
+    """Return the lake of a network; None where none is configured, or its family has none."""
+    if settings.lake is None or FORM not in family_of(network).data_set_forms:
+        return None
+    names = [*(table.name for table in row_tables(network)), "blocks", "coverage", "verified_ranges", *READINGS]
+    place = LakePlace(settings.lake, settings.lake_data)
+    return Lake(place, network.name, {name: columns_of(name) for name in names}, settings.staging_path)
+
+
+def open_lakes(settings: Settings, networks: Iterable[Network]) -> dict[str, Lake]:
+    """Return the lakes of the networks that have one, by network."""
+    found = ((network.name, open_lake(settings, network)) for network in networks)
+    return {name: lake for name, lake in found if lake is not None}
+
+
+def row_tables(network: Network) -> list[RowTable]:
+    """Return the tables with rows of the network's family."""
+    return [ROW_TABLES[name] for name in family_of(network).data_set_forms[FORM].rows]
+
+
+def columns_of(table: str) -> list[tuple[str, str]]:
+    """Return the columns of a table in the lake, by name and type."""
+    return [
+        (_NAMES.get(column.name, column.name), _TYPES.get(column.type, column.type))
+        for column in TABLES[table].columns
+        if column.name not in _LEFT_OUT
+    ]
+
+
+def selected(table: str, source: str = "stored") -> str:
+    """Return the columns of a stored raw table in the form of the lake, for `select`."""
+    parts = []
+    for column in TABLES[table].columns:
+        if column.name in _LEFT_OUT:
+            continue
+        value = f"{source}.{column.name}"
+        if column.type == BIGNUM:
+            value = f"{value}::varchar"
+        elif column.type == BATCHES:
+            value = f"list_sort(map_keys({value}))"
+        parts.append(f"{value} as {_NAMES.get(column.name, column.name)}")
+    return ", ".join(parts)
