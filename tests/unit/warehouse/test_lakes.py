@@ -1,0 +1,245 @@
+"""Lakes: every commit is a compare-and-swap, numbers are exact, and what fails stores nothing."""
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import duckdb
+import psycopg
+import pytest
+
+from tests.chain.process import free_port
+from tests.datasets.object_store import ObjectStore
+from tests.unit.control.conftest import unique_name
+from tests.unit.control.postgres import new_database
+from warehouse import extensions
+from warehouse.extensions import ExtensionError, load_extension
+from warehouse.lakes import Lake, LakeBusyError, LakeConflictError, LakeError, LakePlace, OpenLake
+
+TABLES = {
+    "facts": [("block_number", "bigint"), ("amount", "varchar")],
+    "coverage": [("writer", "varchar"), ("from_block", "bigint"), ("to_block", "bigint")],
+}
+LONG = [pytest.mark.long, pytest.mark.timeout(3600)]
+MakeLake = Callable[..., Lake]
+
+
+@pytest.fixture
+def catalogue(postgres_server: str) -> Iterator[str]:
+    with new_database(postgres_server, unique_name()) as url:
+        yield url
+
+
+@pytest.fixture
+def make_lake(catalogue: str, tmp_path: Path) -> MakeLake:
+    def make(tables: dict[str, list[tuple[str, str]]] = TABLES, data: str | None = None) -> Lake:
+        return Lake(LakePlace(catalogue, data or str(tmp_path / "lake")), "local", tables, tmp_path)
+
+    return make
+
+
+@pytest.fixture
+def lake(make_lake: MakeLake) -> Lake:
+    return make_lake()
+
+
+def insert(opened: OpenLake, *numbers: int) -> None:
+    for number in numbers:
+        opened.run("insert into lake.facts values (?, 'x')", [number])
+
+
+def once(opened: OpenLake, work: Callable[[], None]) -> None:
+    """Do the work in a transaction that is not repeated."""
+    with opened.transaction():
+        work()
+
+
+def stored(lake: Lake) -> list[int]:
+    with lake.open() as opened:
+        return [number for (number,) in opened.run("select block_number from lake.facts order by 1").fetchall()]
+
+
+def end_sessions(catalogue: str, condition: str = "true") -> int:
+    """End sessions of the database as its administrator; return their number."""
+    with psycopg.connect(catalogue, autocommit=True) as session:
+        row = session.execute(
+            f"""
+            select count(pg_terminate_backend(pid)) from pg_stat_activity
+            where datname = current_database() and pid != pg_backend_pid() and {condition}
+            """  # type: ignore[arg-type]
+        ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+@pytest.mark.parametrize("number", [0, 2**127, 2**128, 2**255, 2**256 - 1, -(2**255)])
+def test_amounts_come_back_exactly(lake: Lake, number: int) -> None:
+    with lake.open() as opened:
+        opened.commit(lambda: opened.run("insert into lake.facts select 1, ?::varchar::bignum::varchar", [str(number)]))
+    with lake.open() as opened:
+        assert opened.run("select amount, sum(amount::bignum)::varchar from lake.facts group by 1").fetchall() == [
+            (str(number), str(number))
+        ]
+
+
+@pytest.mark.parametrize("type_", ["hugeint", "uhugeint", "double", "struct(a hugeint)"])
+def test_a_column_that_is_not_exact_is_refused(make_lake: MakeLake, type_: str) -> None:
+    with (
+        pytest.raises(LakeError, match=r"local: the lake's column facts.amount has the type .*amounts are text$"),
+        make_lake({"facts": [("amount", type_)]}).open(),
+    ):
+        pass
+
+
+def test_a_column_of_a_later_release_is_added(lake: Lake, make_lake: MakeLake) -> None:
+    with lake.open() as opened:
+        opened.commit(lambda: insert(opened, 1))
+    with make_lake({**TABLES, "facts": [*TABLES["facts"], ("origin", "varchar")]}).open() as opened:
+        assert opened.run("from lake.facts").fetchall() == [(1, "x", None)]
+
+
+def test_the_second_of_two_commits_fails_and_stores_nothing(lake: Lake) -> None:
+    with lake.open() as first, lake.open() as second:
+
+        def overtaken() -> None:
+            insert(first, 1)
+            second.commit(lambda: insert(second, 2))
+
+        with pytest.raises(LakeConflictError):
+            once(first, overtaken)
+        assert stored(lake) == [2]
+        first.commit(lambda: insert(first, 3))
+    assert stored(lake) == [2, 3]
+
+
+def test_all_of_a_transaction_is_repeated_after_a_conflict(lake: Lake) -> None:
+    with lake.open() as first, lake.open() as second:
+        seen: list[int] = []
+
+        def insert_next() -> None:
+            row = first.run("select coalesce(max(block_number), 0) from lake.facts").fetchone()
+            assert row is not None
+            seen.append(row[0])
+            if len(seen) == 1:
+                second.commit(lambda: insert(second, 7))
+            insert(first, row[0] + 1)
+
+        first.commit(insert_next)
+    assert seen == [0, 7]
+    assert stored(lake) == [7, 8]
+
+
+def test_a_second_writer_waits_and_names_the_first(lake: Lake) -> None:
+    with (
+        lake.writing("giving facts", 1),
+        pytest.raises(LakeBusyError, match="the lake is being written by 'ledgermart: giving facts' from 127"),
+        lake.writing("compaction", 0),
+    ):
+        pass
+    with lake.writing("compaction", 0) as opened:
+        opened.commit(lambda: insert(opened, 1))
+
+
+@pytest.mark.parametrize("times", [3, pytest.param(100, marks=LONG)])
+def test_a_writer_that_has_lost_its_lock_changes_nothing(lake: Lake, catalogue: str, times: int) -> None:
+    holders = "application_name = 'ledgermart: asleep'"
+    for number in range(times):
+        with lake.writing("asleep", 1) as asleep:
+
+            def sleep(number: int = number, asleep: OpenLake = asleep) -> None:
+                insert(asleep, -1)
+                assert end_sessions(catalogue, holders) == 1
+                with lake.writing("awake", 1) as awake:
+                    awake.commit(lambda: insert(awake, number))
+
+            with pytest.raises(LakeConflictError):
+                once(asleep, sleep)
+    assert stored(lake) == list(range(times))
+
+
+def test_sessions_that_are_cut_leave_nothing(lake: Lake, catalogue: str) -> None:
+    with lake.open() as opened:
+
+        def cut() -> None:
+            insert(opened, 1)
+            assert end_sessions(catalogue) > 0
+            insert(opened, 2)
+
+        with pytest.raises(LakeError, match="local: the lake does not answer, or refuses"):
+            once(opened, cut)
+    assert stored(lake) == []
+    with lake.open() as opened:
+        opened.commit(lambda: insert(opened, 3))
+    assert stored(lake) == [3]
+
+
+def test_a_store_that_is_killed_leaves_nothing(make_lake: MakeLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ObjectStore() as objects:
+        objects.make_bucket("facts")
+        for name, value in objects.variables.items():
+            monkeypatch.setenv(name, value)
+        lake = make_lake(data="s3://facts/of/all")
+        with lake.open() as opened:
+            opened.commit(lambda: insert(opened, 1))
+            objects.stop()
+            with pytest.raises(LakeError) as caught:
+                opened.commit(lambda: insert(opened, 2))
+            assert objects.secret_key not in str(caught.value)
+            objects.start()
+            opened.commit(lambda: insert(opened, 3))
+        assert stored(lake) == [1, 3]
+
+
+def test_no_error_names_the_password(tmp_path: Path) -> None:
+    place = LakePlace(f"postgresql://someone:the-password@127.0.0.1:{free_port()}/nothing", str(tmp_path))
+    lake = Lake(place, "local", TABLES, tmp_path)
+    for use in (lake.open, lambda: lake.writing("a test", 0)):
+        with pytest.raises(LakeError, match="check PostgreSQL") as caught, use():
+            pass
+        assert "the-password" not in str(caught.value)
+        assert caught.value.__cause__ is None
+
+
+@pytest.mark.parametrize("times", [20, pytest.param(5_000, marks=LONG)])
+def test_interleaved_transactions_of_two_writers_lose_and_double_no_row(lake: Lake, times: int) -> None:
+    """Each transaction continues the range of the one before it, whoever wrote that."""
+    stored(lake)
+    failed: list[BaseException] = []
+
+    def write(writer: str) -> None:
+        try:
+            with lake.open() as opened:
+                for _ in range(times):
+                    opened.commit(lambda: extend(opened, writer))
+        except BaseException as error:  # noqa: BLE001 - the test shows it
+            failed.append(error)
+
+    def extend(opened: OpenLake, writer: str) -> None:
+        row = opened.run("select coalesce(max(to_block), -1) + 1 from lake.coverage").fetchone()
+        assert row is not None
+        insert(opened, row[0])
+        opened.run("insert into lake.coverage values (?, ?, ?)", [writer, row[0], row[0]])
+
+    threads = [threading.Thread(target=write, args=[writer]) for writer in ("a", "b")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failed == []
+    assert stored(lake) == list(range(2 * times))
+    with lake.open() as opened:
+        assert opened.run("select from_block from lake.coverage order by 1").fetchall() == [
+            (number,) for number in range(2 * times)
+        ]
+        assert opened.run("select writer, count(*) from lake.coverage group by 1 order by 1").fetchall() == [
+            ("a", times),
+            ("b", times),
+        ]
+
+
+def test_an_extension_of_another_version_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extensions.duckdb, "__version__", "1.5.4")
+    with pytest.raises(ExtensionError, match=r"the package duckdb-extension-ducklake is not for DuckDB 1\.5\.4"):
+        load_extension(duckdb.connect(), "ducklake")
+    with pytest.raises(ExtensionError, match="the package duckdb-extension-no-such is not installed"):
+        load_extension(duckdb.connect(), "no_such")
