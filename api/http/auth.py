@@ -1,7 +1,7 @@
 """Authorization: the guard of every route that needs an API key.
 
 The guard reads the control store once per request, by an index, so that a revoked key fails at once. `control.access`
-has the rules.
+has the rules. On PostgreSQL it also leases requests of the rate limit, once per batch.
 """
 
 import logging
@@ -47,7 +47,7 @@ async def authorize(connection: ASGIConnection[Any, Any, Any, Any], handler: Bas
         raise
     services.refusals.forgive(token)
     state["principal"] = principal
-    state["headers"] = services.limiter.admit(principal.key_id)
+    state["headers"] = await services.admit(principal.key_id)
     _require(principal, operation.role or Role.VIEWER)
     check_query(connection, handler.opt[QUERY_PARAMETERS])
     state["media_type"] = formats.negotiate(connection.headers.get("accept"), operation.media_types)

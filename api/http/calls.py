@@ -25,22 +25,23 @@ from api.http import formats, media_types
 from api.http.file_context import FileContext
 from api.http.paging import CursorCipher, Delivered, Key, Position, cursor_scope
 from api.http.parameters import Moment, context_form, dated_items, read_moment
-from api.http.rate_limits import RateLimiter, Refusals
+from api.http.rate_limits import RateLimiter, Refusals, SharedRateLimiter
 from api.http.route_specs import RouteSpec
 from api.http.turns import Turns
 from api.schema import FieldError, Page, Schema
-from control import idempotency, service_secrets
+from control import idempotency, request_windows, service_secrets
 from control.access import Principal
 from control.networks.definitions import Network
 from control.pricing.definitions import PriceSource
 from control.pricing.links import LinksInForce, read_in_force
+from control.request_windows import Lease
 from control.settings import Settings
 from control.store import ControlStore
 from control.subjects import SubjectRow
 
 Item = TypeVar("Item", bound=Schema)
 
-# Look-ups of keys at once; each takes a millisecond, in a thread that no other work uses.
+# Look-ups of keys and leases of requests at once; each takes a millisecond, in a thread that no other work uses.
 _MOST_KEY_LOOKUPS = 4
 
 PENDING_WRITE = "pending_write"
@@ -84,6 +85,11 @@ class Services:
         # Threads share the interpreter: two large bodies at once take as long as one after another.
         self.parsing = Turns("large bodies", capacity=1, share=1)
         self.keys = CapacityLimiter(_MOST_KEY_LOOKUPS)
+        self._shared_limiter = (
+            None
+            if store.has_one_writer
+            else SharedRateLimiter(settings.rate_limit_per_minute, self._lease, self.keys, clock)
+        )
         self._secrets: dict[str, bytes] = {}
 
     def cursor_cipher(self) -> CursorCipher:
@@ -96,6 +102,23 @@ class Services:
             with self.store.read() as session:
                 self._secrets[name] = service_secrets.get(session, name)
         return self._secrets[name]
+
+    async def admit(self, counted: str) -> dict[str, str]:
+        """Count one request of a key or tenant, and return its headers; errors as `SharedRateLimiter.admit`.
+
+        Only PostgreSQL serves several API nodes, which count together.
+        """
+        if self._shared_limiter is None:
+            return self.limiter.admit(counted)
+        return await self._shared_limiter.admit(counted)
+
+    def _lease(self, counted: str, is_sweeping: bool) -> Lease:
+        if is_sweeping:
+            # In a transaction of its own: a lease locks its row, and other nodes wait for it.
+            with self.store.write() as session:
+                request_windows.sweep(session)
+        with self.store.write() as session:
+            return request_windows.lease(session, counted, self.settings.rate_limit_per_minute)
 
     def batch_size(self, *, reads_columns: bool) -> int:
         """Return the number of rows that a file reads at once."""

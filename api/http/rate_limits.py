@@ -1,14 +1,19 @@
 """Rate limits by API key, or by address without a key: fixed windows of one minute.
 
-Each process counts its own requests.
+With the control store in PostgreSQL, all API nodes count the requests of a key together. Addresses and wrong keys are
+counted by each process: a client may use ever new addresses, and must not cause a statement with each.
 """
 
 import hashlib
 import ipaddress
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from anyio import CapacityLimiter, Lock, to_thread
 
 from api.errors import ApiError
+from control.request_windows import Lease
 
 _WINDOW_SECONDS = 60
 
@@ -42,20 +47,109 @@ class RateLimiter:
         if now - started >= _WINDOW_SECONDS:
             started, count = now, 0
         self._windows[key_id] = (started, min(count + 1, self._per_minute))
-        seconds_left = max(1, round(started + _WINDOW_SECONDS - now))
-        left = max(0, self._per_minute - count - 1)
-        headers = {
-            "ratelimit-policy": f'"default";q={self._per_minute};w={_WINDOW_SECONDS}',
-            "ratelimit": f'"default";r={left};t={seconds_left}',
-        }
-        if count >= self._per_minute:
-            raise ApiError(
-                429,
-                "rate-limited",
-                f"the limit of {self._per_minute} requests per minute is reached; retry in {seconds_left} s",
-                headers={"Retry-After": str(seconds_left), **headers},
-            )
-        return headers
+        return _decide(self._per_minute, self._per_minute - count - 1, started + _WINDOW_SECONDS - now)
+
+
+@dataclass(slots=True)
+class _Bucket:
+    """One key on this node: requests `left` of the lease, and `unleased` ones of the window, as `Lease` has them."""
+
+    left: int = 0
+    unleased: int = 0
+    ends_at: float = float("-inf")
+    lock: Lock = field(default_factory=Lock)
+
+    def is_decided(self, now: float) -> bool:
+        """Return whether the next request needs no lease: one is left, or the window is used up."""
+        return now < self.ends_at and (self.left > 0 or self.unleased == 0)
+
+
+class SharedRateLimiter:
+    """Counter of requests by key or tenant for all API nodes; each node leases batches. Use it only in the event loop.
+
+    Args:
+        per_minute: largest number of requests of one key or tenant in a window, of all nodes together.
+        lease: leases the next batch of a key, in a thread; at most once a minute its second argument is true, and it
+            also deletes old windows.
+        threads: limit of the threads for leases.
+        clock: monotonic clock in seconds.
+    """
+
+    def __init__(
+        self,
+        per_minute: int,
+        lease: Callable[[str, bool], Lease],
+        threads: CapacityLimiter,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._per_minute = per_minute
+        self._lease = lease
+        self._threads = threads
+        self._clock = clock
+        self._buckets: dict[str, _Bucket] = {}
+        self._swept = clock()
+
+    async def admit(self, key_id: str) -> dict[str, str]:
+        """Count one request, and return the headers with the number of requests left.
+
+        That number is an upper bound: requests that other nodes leased since this node's last lease are not known.
+
+        Raises:
+            ApiError: 429, the window has no requests left.
+            StoreUnavailable: the control store does not answer.
+        """
+        bucket = self._buckets.setdefault(key_id, _Bucket())
+        if not bucket.is_decided(self._clock()):
+            # Requests that wait for the same lease share it.
+            async with bucket.lock:
+                if not bucket.is_decided(self._clock()):
+                    await self._renew(key_id, bucket)
+        # The request that leased is admitted even if the window ended meanwhile: the database counted it in the window.
+        if bucket.left == 0:
+            left = -1
+        else:
+            bucket.left -= 1
+            left = bucket.left + bucket.unleased
+        return _decide(self._per_minute, left, bucket.ends_at - self._clock())
+
+    async def _renew(self, key_id: str, bucket: _Bucket) -> None:
+        began_at = self._clock()
+        is_sweeping = began_at - self._swept >= _WINDOW_SECONDS
+        if is_sweeping:
+            self._swept = began_at
+            self._buckets = {
+                key: kept for key, kept in self._buckets.items() if kept.lock.locked() or began_at < kept.ends_at
+            }
+        lease = await to_thread.run_sync(self._lease, key_id, is_sweeping, limiter=self._threads)
+        bucket.left, bucket.unleased = lease.granted, lease.unleased
+        # From the call's begin: the lease must not outlive the window of the database.
+        bucket.ends_at = began_at + lease.seconds_left
+
+
+def _decide(per_minute: int, left: int, seconds_left: float) -> dict[str, str]:
+    """Return the headers of an admitted request.
+
+    Args:
+        per_minute: limit of a window.
+        left: number of requests that may follow in the window; negative if this one is beyond the limit.
+        seconds_left: time to the end of the window.
+
+    Raises:
+        ApiError: 429, the request is beyond the limit.
+    """
+    seconds = max(1, round(seconds_left))
+    headers = {
+        "ratelimit-policy": f'"default";q={per_minute};w={_WINDOW_SECONDS}',
+        "ratelimit": f'"default";r={max(0, left)};t={seconds}',
+    }
+    if left < 0:
+        raise ApiError(
+            429,
+            "rate-limited",
+            f"the limit of {per_minute} requests per minute is reached; retry in {seconds} s",
+            headers={"Retry-After": str(seconds), **headers},
+        )
+    return headers
 
 
 class Refusals:

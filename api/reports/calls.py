@@ -116,7 +116,7 @@ async def authorize_embed(connection: ASGIConnection[Any, Any, Any, Any], handle
     claims = signer_of(services).read(token)
     await sync_to_thread(_check_session, services, claims)
     state["claims"] = claims
-    state["headers"] = services.limiter.admit(f"embed {claims.tenant}")
+    state["headers"] = await services.admit(f"embed {claims.tenant}")
     if claims.report not in operation.reports:
         detail = (
             f"the embed token is for the report {claims.report}; this operation needs {' or '.join(operation.reports)}"
