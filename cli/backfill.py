@@ -33,7 +33,7 @@ def progress_bars(settings: Settings, console: Console) -> Iterator[None]:
     columns = (TextColumn("{task.description}"), BarColumn(bar_width=16), MofNCompleteColumn())
     ended = threading.Event()
     with Progress(*columns, TextColumn("{task.fields[rate]}"), console=console) as bars:
-        thread = threading.Thread(target=_follow, args=(store, bars, ended), daemon=True)
+        thread = threading.Thread(target=_follow, args=(store, settings.shard, bars, ended), daemon=True)
         thread.start()
         try:
             yield
@@ -43,12 +43,12 @@ def progress_bars(settings: Settings, console: Console) -> Iterator[None]:
             store.close()
 
 
-def _follow(store: ControlStore, bars: Progress, ended: threading.Event) -> None:
+def _follow(store: ControlStore, shard: int, bars: Progress, ended: threading.Event) -> None:
     tasks: dict[str, TaskID] = {}
     while True:
         is_last = ended.wait(_POLL_SECONDS)
         with store.read() as session:
-            found = {operation.id: operation for operation in operations.unfinished(session)}
+            found = {operation.id: operation for operation in operations.unfinished(session, shard)}
         for name, operation in found.items():
             if name not in tasks:
                 tasks[name] = bars.add_task(name, rate="")
@@ -70,7 +70,7 @@ def _unit(operation: OperationRow) -> str:
 
 
 def run_backfill(settings: Settings, networks: list[str] | None, console: Console) -> CycleResult:
-    """Run cycles until every history request and attestation is finished; return the result of the last cycle.
+    """Run cycles until the shard's history requests and attestations are finished; return the last cycle's result.
 
     It does not wait for attestations of blocks that are not final yet. It ends early in these cases:
 
@@ -83,16 +83,16 @@ def run_backfill(settings: Settings, networks: list[str] | None, console: Consol
         UnknownNetwork: a network is not defined or is disabled.
     """
     store = open_store(settings)
-    still, before = 0, _standing(store)
+    still, before = 0, _standing(store, settings.shard)
     try:
         with progress_bars(settings, console):
             while True:
                 result = run_cycle(settings, networks)
-                now = _standing(store)
+                now = _standing(store, settings.shard)
                 still, before = (still + 1 if now == before else 0), now
                 if not now or result.exit_code not in (0, EXIT_NETWORK_FAILED):
                     return result
-                if waiting := _all_waiting(store):
+                if waiting := _all_waiting(store, settings.shard):
                     words = "; ".join(part for part in (waiting, result.error) if part)
                     return replace(result, exit_code=EXIT_NETWORK_FAILED, error=words)
                 if still >= _CYCLES_WITHOUT_PROGRESS:
@@ -103,9 +103,9 @@ def run_backfill(settings: Settings, networks: list[str] | None, console: Consol
         store.close()
 
 
-def _all_waiting(store: ControlStore) -> str | None:
+def _all_waiting(store: ControlStore, shard: int) -> str | None:
     """Return a message if every unfinished request waits for its network's budget; else None."""
-    unfinished = _unfinished(store)
+    unfinished = _unfinished(store, shard)
     waiting = [(operation.id, operation.waits_until) for operation in unfinished if operation.waits_until is not None]
     if len(waiting) < len(unfinished):
         return None
@@ -113,13 +113,13 @@ def _all_waiting(store: ControlStore) -> str | None:
     return f"{operations.WAITING_FOR_BUDGET}: {told}"
 
 
-def _standing(store: ControlStore) -> dict[str, int]:
+def _standing(store: ControlStore, shard: int) -> dict[str, int]:
     """Return the progress of every unfinished request."""
-    return {operation.id: operation.progress_done for operation in _unfinished(store)}
+    return {operation.id: operation.progress_done for operation in _unfinished(store, shard)}
 
 
-def _unfinished(store: ControlStore) -> list[OperationRow]:
+def _unfinished(store: ControlStore, shard: int) -> list[OperationRow]:
     with store.read() as session:
-        found = operations.unfinished(session)
+        found = operations.unfinished(session, shard)
     # A cycle resolves an attestation as soon as its block is final.
     return [one for one in found if not (one.kind is OperationKind.ATTESTATION and one.status is Status.PENDING)]

@@ -49,7 +49,8 @@ def examine_past(settings: Settings, without_archive: Collection[str]) -> Check:
             if not store.is_current():
                 return Check(name, "note", "not known: the control store is missing, or from another release")
             with store.read() as session:
-                collected, history = describe_collected(session), history_by_network(session)
+                collected = describe_collected(session, settings.shard)
+                history = history_by_network(session, settings.shard)
     except StoreUnavailable as error:
         return Check(name, "note", f"not known: {error}")
     if not collected:

@@ -37,11 +37,17 @@ def run_export(
 
     Raises:
         NotFound: there is no such tenant.
+        ExportError: the tenant is in another shard.
         ExportError, FolderBusyError: as `pipelines.deliver.export.export`.
     """
     with open_store(settings).read() as session:
         tenant = tenants.get_by_name(session, tenant_name)
         identity = (tenant.name, tenant.id)
+    if tenant.shard != settings.shard:
+        raise ExportError(
+            f"tenant {tenant.name} is in shard {tenant.shard}, and {settings.data_dir} has the marts of shard "
+            f"{settings.shard}; run the command with LEDGERMART_SHARD and the data folder of shard {tenant.shard}"
+        )
     if folder is None:
         with Warehouse(settings).open_published() as (_, connection):
             data_version = tenant_versions_of(connection).get(identity[1], 0)

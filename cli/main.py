@@ -24,7 +24,7 @@ from control.errors import ControlError, StoreLost, StoreUnavailable
 from control.networks.definitions import NetworksError
 from control.networks.in_force import networks_in_force
 from control.pricing.definitions import PriceSourcesError
-from control.settings import HIGHEST_QUOTA, Settings, SettingsError, load_settings
+from control.settings import HIGHEST_QUOTA, HIGHEST_SHARD, Settings, SettingsError, load_settings
 from control.store import open_store
 from pipelines.deliver.restore import check_finished
 from warehouse.damage import DamagedFileError
@@ -98,7 +98,7 @@ def main(ctx: click.Context) -> None:
 @_json_option
 @click.pass_obj
 def init(settings: Settings, name: str, new_control_store: bool, as_json: bool) -> None:
-    """Create the stores and a tenant, and print the tenant's first admin key once.
+    """Create the stores and a tenant in the shard LEDGERMART_SHARD, and print the tenant's first admin key once.
 
     The first call also builds and publishes empty marts, so that the API can answer immediately.
     """
@@ -136,7 +136,7 @@ def init(settings: Settings, name: str, new_control_store: bool, as_json: bool) 
         tenant = tenants.find_by_name(session, name)
         secret = None
         if tenant is None:
-            tenant = tenants.create(session, name)
+            tenant = tenants.create(session, name, settings.shard)
             _, secret = access.create_key(session, tenant.id, access.Role.ADMIN)
     begins("done")
     if as_json:
@@ -222,7 +222,45 @@ def key_revoke(settings: Settings, name: str, key_id: str, as_json: bool) -> Non
 
 @main.group()
 def tenant() -> None:
-    """Tenants and their quotas."""
+    """Tenants, their shards and their quotas."""
+
+
+@tenant.command("create")
+@click.argument("name")
+@click.option("--shard", type=click.IntRange(0, HIGHEST_SHARD), help="Shard of the tenant; default: LEDGERMART_SHARD.")
+@_json_option
+@click.pass_obj
+def tenant_create(settings: Settings, name: str, shard: int | None, as_json: bool) -> None:
+    """Create the tenant NAME, and print its first admin key once.
+
+    The pipeline with the same LEDGERMART_SHARD builds the tenant's marts.
+    """
+    shard = settings.shard if shard is None else shard
+    with open_store(settings).write() as session:
+        created = tenants.create(session, name, shard)
+        _, secret = access.create_key(session, created.id, access.Role.ADMIN)
+    if as_json:
+        _print_json({"id": created.id, "tenant": name, "shard": shard, "apiKey": secret})
+    else:
+        _out.print(f"tenant  {name}\nshard   {shard}\nkey     {secret}", markup=False)
+
+
+@tenant.command("list")
+@_json_option
+@click.pass_obj
+def tenant_list(settings: Settings, as_json: bool) -> None:
+    """List the tenants; with their shards, if any of them is not in shard 0."""
+    with open_store(settings).read() as session:
+        found = tenants.list_all(session)
+    rows = [
+        {"id": row.id, "tenant": row.name, "createdAt": row.created_at.isoformat(), "shard": row.shard} for row in found
+    ]
+    if as_json:
+        _print_json({"data": rows})
+        return
+    columns = ("id", "tenant", "created", "shard")
+    shown = len(columns) - (not any(row.shard for row in found))
+    print_rows(_out, columns[:shown], [list(row.values())[:shown] for row in rows])
 
 
 def _limit(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> int | str | None:

@@ -36,8 +36,8 @@ def read_status(settings: Settings) -> dict[str, Any]:
         check_exists(settings, store)
     if store.is_current():
         with store.read() as session:
-            tables = read_snapshot(session).tables
-            unfinished = operations.unfinished(session)
+            tables = read_snapshot(session, settings.shard).tables
+            unfinished = operations.unfinished(session, settings.shard)
             pinned = version_pins.pinned(session)
     progress = read_progress(settings.data_dir)
     publication = Warehouse(settings).published()

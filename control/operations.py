@@ -16,7 +16,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 from sqlalchemy import Select, func, select, update
 from sqlalchemy.orm import Session
 
-from control import access, audit, history, ids, subjects
+from control import access, audit, history, ids, subjects, tenants
 from control.access import Principal, Role
 from control.changes import lock_one, record_change
 from control.clock import utc_now
@@ -408,9 +408,13 @@ def cancel(
     return _to_row(locked)
 
 
-def unfinished(session: Session) -> list[OperationRow]:
-    """Return the operations of all tenants that are Pending or Running, oldest first."""
-    query = select(Operation).where(Operation.finished_at.is_(None)).order_by(Operation.operation_key)
+def unfinished(session: Session, shard: int) -> list[OperationRow]:
+    """Return the operations of a shard's tenants that are Pending or Running, oldest first."""
+    query = (
+        select(Operation)
+        .where(Operation.finished_at.is_(None), Operation.tenant_id.in_(tenants.ids_in_shard(shard)))
+        .order_by(Operation.operation_key)
+    )
     return [_to_row(operation) for operation in session.scalars(query)]
 
 
@@ -444,14 +448,15 @@ class Report(Struct, frozen=True, kw_only=True):
     result: Mapping[str, Any] | UnsetType | None = UNSET
 
 
-def report(session: Session, operation_key: int, reported: Report, now: datetime | None = None) -> bool:
-    """Store a report of the pipeline on an operation, in a write transaction.
+def report(session: Session, shard: int, operation_key: int, reported: Report, now: datetime | None = None) -> bool:
+    """Store a report of a shard's pipeline on an operation of its tenants, in a write transaction.
 
     Running sets `started_at` the first time, a final status `finished_at`. The revision stays, because no configuration
     changes.
 
     Returns:
-        False when the operation was finished before, or does not exist: then nothing is stored.
+        False when the operation was finished before, does not exist, or belongs to a tenant of another shard: then
+        nothing is stored.
     """
     moment = now or utc_now()
     changes = given(reported)
@@ -462,7 +467,11 @@ def report(session: Session, operation_key: int, reported: Report, now: datetime
         changes |= {"finished_at": moment, "estimated_end": None}
     stored = session.scalars(
         update(Operation)
-        .where(Operation.operation_key == operation_key, Operation.finished_at.is_(None))
+        .where(
+            Operation.operation_key == operation_key,
+            Operation.finished_at.is_(None),
+            Operation.tenant_id.in_(tenants.ids_in_shard(shard)),
+        )
         .values(**changes, reported_at=moment)
         .returning(Operation.operation_key)
     )

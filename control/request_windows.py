@@ -72,7 +72,7 @@ def lease(session: Session, key: str, per_minute: int) -> Lease:
 
     Args:
         session: a write transaction; it locks the key's row until its end.
-        key: what is counted, at most 128 characters.
+        key: id of a key or tenant, at most 128 characters.
         per_minute: limit of a window.
     """
     batch = batch_size(per_minute)

@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, func, or_, select
+from sqlalchemy import ColumnElement, Select, bindparam, func, or_, select
 from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
+from control import tenants
 from control.models import (
     Base,
     ControlState,
@@ -74,8 +75,12 @@ def _of_pair(query: Select[Any], pair_key: InstrumentedAttribute[Any]) -> Select
     return query.join(PricePair, PricePair.pair_key == pair_key).where(PricePair.removed_at.is_(None))
 
 
-TABLES: dict[str, Select[Any]] = {
-    "control_revisions": select(ControlState.revision),
+def _in_shard(query: Select[Any], tenant_id: InstrumentedAttribute[str]) -> Select[Any]:
+    """Keep the rows of tenants of the parameter `shard`."""
+    return query.where(tenant_id.in_(tenants.ids_in_shard(bindparam("shard"))))
+
+
+_QUERIES: dict[str, Select[Any]] = {
     "control_tenants": _rows(Tenant, tenant_id=Tenant.id, tenant_name=Tenant.name).order_by(Tenant.id),
     "control_ledgers": _rows(Ledger, ledger_id=Ledger.id, ledger_name=Ledger.name)
     .where(Ledger.removed_at.is_(None))
@@ -154,15 +159,43 @@ TABLES: dict[str, Select[Any]] = {
         Operation.pair_key,
     ),
 }
-"""A query for each raw table that is replaced whole."""
 
-MANUAL_PRICES = _rows(ManualPrice, price_id=ManualPrice.id).order_by(ManualPrice.manual_price_key)
+_TENANT_IDS: dict[str, InstrumentedAttribute[str]] = {
+    "control_tenants": Tenant.id,
+    "control_ledgers": Ledger.tenant_id,
+    "control_subjects": Subject.tenant_id,
+    "control_metadata_requests": Subject.tenant_id,
+    "control_windows": Subject.tenant_id,
+    "control_history_requests": Subject.tenant_id,
+    "control_attestation_requests": Subject.tenant_id,
+    "control_priced_items": PricedItem.tenant_id,
+    "control_mapping_symbols": PricedItem.tenant_id,
+    "control_price_pairs": PricePair.tenant_id,
+    "control_pair_sources": PricePair.tenant_id,
+    "control_supported_pairs": SupportedPair.tenant_id,
+    "control_price_reviews": PricePair.tenant_id,
+    "control_price_discoveries": PricePair.tenant_id,
+}
+"""The column with the tenant of each query's rows; some of them are in a joined table."""
+
+TABLES: dict[str, Select[Any]] = {
+    "control_revisions": select(ControlState.revision),
+    **{name: _in_shard(query, _TENANT_IDS[name]) for name, query in _QUERIES.items()},
+}
+"""A query for each raw table that is replaced whole, with the parameter `shard`; the revision is that of all shards."""
+
+MANUAL_PRICES = _in_shard(
+    _rows(ManualPrice, price_id=ManualPrice.id)
+    .join(SupportedPair, SupportedPair.supported_pair_key == ManualPrice.supported_pair_key)
+    .order_by(ManualPrice.manual_price_key),
+    SupportedPair.tenant_id,
+)
 """The query for the raw table that is appended to, since manual prices are many and never change."""
 
 
 @dataclass(frozen=True, slots=True)
 class ControlSnapshot:
-    """The configuration of all tenants at one revision.
+    """The configuration of a shard's tenants at one revision.
 
     Attributes:
         tables: rows by name of the raw table, ordered by key; the columns of a row are its attributes.
@@ -181,42 +214,43 @@ class ControlSnapshot:
         return revision
 
 
-def read_snapshot(session: Session) -> ControlSnapshot:
-    """Read the configuration of all tenants, in the session's one transaction."""
+def read_snapshot(session: Session, shard: int) -> ControlSnapshot:
+    """Read the configuration of a shard's tenants, in the session's one transaction."""
     manual_sources = _rows(ManualSource).where(ManualSource.removed_at.is_(None)).order_by(ManualSource.source_key)
     switches = _rows(SourceSwitch).order_by(SourceSwitch.tenant_id, SourceSwitch.source_id)
+    parameters = {"shard": shard}
     return ControlSnapshot(
-        {name: session.execute(query).all() for name, query in TABLES.items()},
-        session.execute(manual_sources).all(),
-        session.execute(switches).all(),
+        {name: session.execute(query, parameters).all() for name, query in TABLES.items()},
+        session.execute(_in_shard(manual_sources, ManualSource.tenant_id), parameters).all(),
+        session.execute(_in_shard(switches, SourceSwitch.tenant_id), parameters).all(),
     )
 
 
-def read_manual_prices(session: Session, after_key: int) -> Sequence[Any]:
-    """Return the manual prices of all tenants with keys after this one, as rows for `control_manual_prices`.
+def read_manual_prices(session: Session, shard: int, after_key: int) -> Sequence[Any]:
+    """Return the manual prices of a shard's tenants with keys after this one, as rows for `control_manual_prices`.
 
     Keys follow the order of commits, because a writer counts the revision before it stores prices.
     """
-    return session.execute(MANUAL_PRICES.where(ManualPrice.manual_price_key > after_key)).all()
+    query = MANUAL_PRICES.where(ManualPrice.manual_price_key > after_key)
+    return session.execute(query, {"shard": shard}).all()
 
 
-def networks_with_subjects(session: Session) -> set[str]:
-    """Return the networks on which a tenant has a token or wallet, tracked or not."""
-    return set(
-        session.scalars(
-            select(Ledger.network).join(Subject, Subject.ledger_id == Ledger.id).where(*_IS_THERE).distinct()
-        )
+def networks_with_subjects(session: Session, shard: int) -> set[str]:
+    """Return the networks on which a tenant of the shard has a token or wallet, tracked or not."""
+    return set(session.scalars(_networks(), {"shard": shard}))
+
+
+def networks_with_open_windows(session: Session, shard: int) -> set[str]:
+    """Return the networks on which a tenant of the shard tracks a token or wallet now."""
+    tracked = (
+        _networks()
+        .join(TrackingWindow, TrackingWindow.subject_key == Subject.subject_key)
+        .where(TrackingWindow.closed_at.is_(None))
     )
+    return set(session.scalars(tracked, {"shard": shard}))
 
 
-def networks_with_open_windows(session: Session) -> set[str]:
-    """Return the networks on which a tenant tracks a token or wallet now."""
-    return set(
-        session.scalars(
-            select(Ledger.network)
-            .join(Subject, Subject.ledger_id == Ledger.id)
-            .join(TrackingWindow, TrackingWindow.subject_key == Subject.subject_key)
-            .where(*_IS_THERE, TrackingWindow.closed_at.is_(None))
-            .distinct()
-        )
-    )
+def _networks() -> Select[Any]:
+    """Select the networks of all tokens and wallets."""
+    query = select(Ledger.network).join(Subject, Subject.ledger_id == Ledger.id).where(*_IS_THERE).distinct()
+    return _in_shard(query, Subject.tenant_id)

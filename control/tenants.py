@@ -2,25 +2,28 @@
 
 from datetime import datetime
 
-from sqlalchemy import select
+from sqlalchemy import BindParameter, Select, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from control import fields, ids, revision
 from control.clock import utc_now
-from control.errors import Conflict, NotFound
+from control.errors import Conflict, Invalid, NotFound
 from control.models import Tenant
+from control.settings import HIGHEST_SHARD
 
 
-def create(session: Session, name: str, now: datetime | None = None) -> Tenant:
-    """Create a tenant.
+def create(session: Session, name: str, shard: int = 0, now: datetime | None = None) -> Tenant:
+    """Create a tenant in a shard; the pipeline of that shard builds its marts.
 
     Raises:
-        Invalid: on 'name'.
+        Invalid: on 'name' or 'shard'.
         Conflict: a tenant has this name; names its id.
     """
     fields.check_text("name", name, fields.NAME_LENGTH)
-    tenant = Tenant(id=ids.new_id("ten_"), name=name, created_at=now or utc_now())
+    if not 0 <= shard <= HIGHEST_SHARD:
+        raise Invalid("shard", "out-of-range", f"shard must be 0 to {HIGHEST_SHARD}")
+    tenant = Tenant(id=ids.new_id("ten_"), name=name, created_at=now or utc_now(), shard=shard)
     try:
         with session.begin_nested():
             session.add(tenant)
@@ -48,6 +51,16 @@ def get(session: Session, tenant_id: str) -> Tenant:
 def find_by_name(session: Session, name: str) -> Tenant | None:
     """Return the tenant of this name, or None."""
     return session.scalars(select(Tenant).where(Tenant.name == name)).one_or_none()
+
+
+def list_all(session: Session) -> list[Tenant]:
+    """Return the tenants of all shards, ordered by name."""
+    return list(session.scalars(select(Tenant).order_by(Tenant.name)))
+
+
+def ids_in_shard(shard: int | BindParameter[int]) -> Select[str]:
+    """Select the ids of a shard's tenants, for the conditions of other queries."""
+    return select(Tenant.id).where(Tenant.shard == shard)
 
 
 def exists(session: Session) -> bool:

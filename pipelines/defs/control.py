@@ -22,7 +22,8 @@ def control_snapshot(context: dg.AssetExecutionContext, warehouse: Warehouse) ->
         with warehouse.open() as connection:
             known = newest_manual_price(connection)
             with store.read() as session:
-                snapshot, manual_prices = read_snapshot(session), read_manual_prices(session, known)
+                snapshot = read_snapshot(session, settings.shard)
+                manual_prices = read_manual_prices(session, settings.shard, known)
             batch_id = open_batch(connection, context.run_id)
             counts = replace_control(connection, snapshot, networks, batch_id, sources, manual_prices)
     finally:

@@ -125,8 +125,8 @@ def due_networks(
     """
     with store.read() as session:
         changed = progress is None or read_revision(session) != progress.control_revision
-        configured = networks_with_subjects(session)
-        tracked = networks_with_open_windows(session)
+        configured = networks_with_subjects(session, settings.shard)
+        tracked = networks_with_open_windows(session, settings.shard)
     # Untracked networks may have work too: the end of a window, history, or the rest of a failed cycle.
     known = progress.networks.items() if progress else ()
     pending = {

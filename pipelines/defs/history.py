@@ -34,7 +34,7 @@ def history_asset(networks: list[str]) -> dg.AssetsDefinition:
         try:
             with warehouse.open() as connection:
                 batch_before = batch_of_run(connection, context.run_id)
-                _report(connection, store)
+                _report(connection, store, settings.shard)
                 chosen = {name: definitions[name] for name in networks}
                 list_due_data_sets(connection, chosen.values(), settings.staging_path, batch_before)
                 has_history = has_open_history(connection)
@@ -46,7 +46,7 @@ def history_asset(networks: list[str]) -> dg.AssetsDefinition:
 
                 def on_progress() -> None:
                     if throttle.is_due():
-                        _report(connection, store)
+                        _report(connection, store, settings.shard)
 
                 def make_budget() -> Budget:
                     return Budget(settings.network_seconds, settings.network_answer_mb)
@@ -73,7 +73,7 @@ def history_asset(networks: list[str]) -> dg.AssetsDefinition:
                         lakes,
                     )
                 finish_batch(connection, batch_id)
-                _report(connection, store)
+                _report(connection, store, settings.shard)
                 findings = [
                     finding
                     for report in reports
@@ -91,6 +91,6 @@ def history_asset(networks: list[str]) -> dg.AssetsDefinition:
     return history
 
 
-def _report(connection: duckdb.DuckDBPyConnection, store: ControlStore) -> None:
-    report_requests(connection, store)
-    report_attestations(connection, store)
+def _report(connection: duckdb.DuckDBPyConnection, store: ControlStore, shard: int) -> None:
+    report_requests(connection, store, shard)
+    report_attestations(connection, store, shard)

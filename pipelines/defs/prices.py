@@ -98,13 +98,13 @@ def price_discoveries(context: dg.AssetExecutionContext, warehouse: Warehouse) -
     store = open_store(warehouse.settings)
     try:
         with warehouse.open() as connection:
-            report_discoveries(connection, store)
+            report_discoveries(connection, store, warehouse.settings.shard)
             if has_unfinished_discoveries(connection):
                 cycle_batch = batch_of_run(connection, context.run_id)
                 batch_id = open_batch(connection, f"{context.run_id}/discoveries")
                 report = _read(connection, store, warehouse.settings, cycle_batch, batch_id)
                 finish_batch(connection, batch_id)
-                report_discoveries(connection, store)
+                report_discoveries(connection, store, warehouse.settings.shard)
                 for source_id, defect in report.defects.items():
                     context.log.error("reading %s failed", source_id, exc_info=defect)
                     record_failure(
@@ -134,8 +134,8 @@ def _read(
 
     def on_progress() -> None:
         if throttle.is_due():
-            report_discoveries(connection, store)
-            cancelled.update(cancelled_discoveries(store))
+            report_discoveries(connection, store, settings.shard)
+            cancelled.update(cancelled_discoveries(store, settings.shard))
 
     return collect_discoveries(
         connection,

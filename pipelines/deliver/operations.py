@@ -13,8 +13,8 @@ from pipelines.history.requests import request_states
 from pipelines.prices.discovery_store import discovery_states
 
 
-def report_requests(connection: duckdb.DuckDBPyConnection, store: ControlStore) -> None:
-    """Update the control store for every history request that it holds as unfinished."""
+def report_requests(connection: duckdb.DuckDBPyConnection, store: ControlStore, shard: int) -> None:
+    """Update the control store for every history request of the shard that it holds as unfinished."""
     states = request_states(connection)
     if not states:
         return
@@ -23,6 +23,7 @@ def report_requests(connection: duckdb.DuckDBPyConnection, store: ControlStore) 
             ends_at = state.estimated_end
             operations.report(
                 session,
+                shard,
                 state.operation_key,
                 Report(
                     status=Status(state.status),
@@ -40,8 +41,8 @@ def report_requests(connection: duckdb.DuckDBPyConnection, store: ControlStore) 
             )
 
 
-def report_attestations(connection: duckdb.DuckDBPyConnection, store: ControlStore) -> None:
-    """Update the control store for every attestation that it holds as unfinished."""
+def report_attestations(connection: duckdb.DuckDBPyConnection, store: ControlStore, shard: int) -> None:
+    """Update the control store for every attestation of the shard that it holds as unfinished."""
     states = attestation_states(connection)
     if not states:
         return
@@ -51,6 +52,7 @@ def report_attestations(connection: duckdb.DuckDBPyConnection, store: ControlSto
             number = {} if state.number is None else {ATTESTATION_NUMBER: state.number}
             operations.report(
                 session,
+                shard,
                 state.operation_key,
                 Report(
                     status=Status(state.status),
@@ -67,8 +69,8 @@ def _utc_text(instant: datetime) -> str:
     return write_instant(instant.replace(tzinfo=UTC))
 
 
-def report_discoveries(connection: duckdb.DuckDBPyConnection, store: ControlStore) -> None:
-    """Update the control store for every price discovery that it holds as unfinished."""
+def report_discoveries(connection: duckdb.DuckDBPyConnection, store: ControlStore, shard: int) -> None:
+    """Update the control store for every price discovery of the shard that it holds as unfinished."""
     states = discovery_states(connection)
     if not states:
         return
@@ -80,6 +82,7 @@ def report_discoveries(connection: duckdb.DuckDBPyConnection, store: ControlStor
             ]
             operations.report(
                 session,
+                shard,
                 state.operation_key,
                 Report(
                     status=Status(state.status),
@@ -91,11 +94,11 @@ def report_discoveries(connection: duckdb.DuckDBPyConnection, store: ControlStor
             )
 
 
-def cancelled_discoveries(store: ControlStore) -> set[int]:
-    """Return the keys of unfinished price discoveries that their tenants have cancelled."""
+def cancelled_discoveries(store: ControlStore, shard: int) -> set[int]:
+    """Return the keys of the shard's unfinished price discoveries that their tenants have cancelled."""
     with store.read() as session:
         return {
             operation.operation_key
-            for operation in operations.unfinished(session)
+            for operation in operations.unfinished(session, shard)
             if operation.kind is OperationKind.PRICE_DISCOVERY and operation.cancel_requested_at is not None
         }

@@ -19,6 +19,6 @@ def find_lost(settings: Settings) -> DamagedFileError | None:
     if warehouse.exists():
         return None
     with closing(open_store(settings)) as store, store.read() as session:
-        had_warehouse = warehouse.has_remains() or has_finished_operations(session)
-        collected = describe_collected(session)
+        had_warehouse = warehouse.has_remains() or has_finished_operations(session, settings.shard)
+        collected = describe_collected(session, settings.shard)
     return warehouse.lost(collected) if had_warehouse and collected else None

@@ -98,7 +98,7 @@ def test_removed_object_is_gone_everywhere(
     with world.store.read() as session:
         windows = subjects.windows(session, world.subject_keys[shown["id"]])
         assert [window.closed_at is None for window in windows] == [False, False]
-        unfinished = {row.id for row in operations.unfinished(session)}
+        unfinished = {row.id for row in operations.unfinished(session, 0)}
     assert operation_id not in unfinished
     assert unfinished, "those of other subjects go on"
 

@@ -290,8 +290,8 @@ def test_unknown_creation_block_gives_an_upper_bound(world: World, observed: Tes
     assert unknown["requests"] == cost(HEAD, "token")["requests"]
     made = observed.post(f"{FRESH}/history-requests", json={"from": "creation"}).json()
     with world.store.write() as session:
-        (key,) = [row.operation_key for row in operations.unfinished(session) if row.id == made["id"]]
-        operations.report(session, key, Report(from_block=300))
+        (key,) = [row.operation_key for row in operations.unfinished(session, 0) if row.id == made["id"]]
+        operations.report(session, 0, key, Report(from_block=300))
     known = estimate(observed, FRESH, **{"from": "creation"})
     assert (known["status"], known["detail"], known["fromBlock"], known["blocks"]) == ("Estimated", None, 300, 111)
     wallet = estimate(observed, WALLET, **{"from": "creation"})

@@ -136,7 +136,7 @@ def test_only_unfinished_discovery_can_be_cancelled(world: World, client: TestCl
     assert answer.json()["cancelRequestedAt"]
     assert client.delete(ONE).json() == answer.json()
     with world.store.read() as session:
-        (seen,) = read_snapshot(session).tables["control_price_discoveries"]
+        (seen,) = read_snapshot(session, 0).tables["control_price_discoveries"]
     assert seen.is_cancelled
     report(world, EXAMPLE_PAIR_OPERATION_ID, status=Status.CANCELLED)
     problem(client.delete(ONE), 409, "operation-finished")
@@ -178,8 +178,8 @@ def test_a_decision_is_stored_shown_and_may_change(world: World, client: TestCli
     assert client.post(f"{path}/accept").json() == answer.json()
     assert client.post(f"{path}/reject").json()["decision"] == "Rejected"
     with world.store.read() as session:
-        found = {row.price_id: row.decision for row in read_snapshot(session).tables["control_price_reviews"]}
-        assert {row.pair_key for row in read_snapshot(session).tables["control_price_reviews"]} == {MARKET_PAIR_KEY}
+        found = {row.price_id: row.decision for row in read_snapshot(session, 0).tables["control_price_reviews"]}
+        assert {row.pair_key for row in read_snapshot(session, 0).tables["control_price_reviews"]} == {MARKET_PAIR_KEY}
     assert found == {ACCEPTED_PRICE_ID: "Accepted", EXAMPLE_PRICE_ID: "Rejected"}
     events = client.get(f"/v1/audit-events?objectId={EXAMPLE_MARKET_PAIR_ID}").json()["data"]
     assert [(event["action"], event["after"]["decision"]) for event in events] == [

@@ -286,8 +286,8 @@ def copy_world(world: World, directory: Path) -> World:
 def report(world: World, operation_id: str, now: datetime | None = None, **values: Any) -> None:
     """Report progress of an unfinished operation, as the pipeline does."""
     with world.store.write() as session:
-        (key,) = [row.operation_key for row in operations.unfinished(session) if row.id == operation_id]
-        assert operations.report(session, key, operations.Report(**values), now)
+        (key,) = [row.operation_key for row in operations.unfinished(session, 0) if row.id == operation_id]
+        assert operations.report(session, 0, key, operations.Report(**values), now)
 
 
 def _settings(directory: Path) -> Settings:
@@ -501,7 +501,7 @@ def _fill(world: World, warehouse: Path) -> None:
     raw.state(head=410, final=350)
     keys = {one: key for one, key in world.subject_keys.items() if one not in _TOLD_BY_HAND}
     with world.store.read() as session:
-        snapshot = read_snapshot(session)
+        snapshot = read_snapshot(session, 0)
     for subject_id, key in keys.items():
         windows = [window.window_key for window in snapshot.tables["control_windows"] if window.subject_key == key]
         if subject_id == EXAMPLE_WALLET_ID:

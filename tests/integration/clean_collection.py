@@ -120,7 +120,7 @@ def collect_cleanly(service: Service, folder: Path, tenants: Collection[str] | N
     folder.mkdir()
     stores = Stores(folder)
     with service.store.read() as session:
-        snapshot = read_snapshot(session)
+        snapshot = read_snapshot(session, 0)
     if tenants is not None:
         tables = snapshot.tables
         subjects = [row for row in tables["control_subjects"] if row.tenant_id in tenants]
@@ -171,7 +171,7 @@ def visible_ranges(service: Service, node: AnvilNode) -> dict[int, list[tuple[in
     blocks = node.batch([("eth_getBlockByNumber", [hex(number), False]) for number in range(node.head() + 1)])
     times = [int(block["timestamp"], 16) for block in blocks]
     with service.store.read() as session:
-        snapshot = read_snapshot(session)
+        snapshot = read_snapshot(session, 0)
     visible: dict[int, set[int]] = {subject.subject_key: set() for subject in snapshot.tables["control_subjects"]}
     for window in snapshot.tables["control_windows"]:
         opened = window.opened_at.timestamp()

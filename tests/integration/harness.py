@@ -220,7 +220,7 @@ class Service:
     def tenant(self, name: str = "acme", network: str = "local") -> Principal:
         """Create a tenant with an admin key and a ledger on the network, named as the network."""
         with self.store.write() as session:
-            tenant = tenants.create(session, name)
+            tenant = tenants.create(session, name, self.settings.shard)
             key, _ = access.create_key(session, tenant.id, access.Role.ADMIN)
             principal = Principal(tenant.id, key.id, access.Role.ADMIN)
             ledgers.put(session, principal, self.networks, network, LedgerPut(name=network))
@@ -292,7 +292,7 @@ class Service:
     def _batch(self, warehouse: Path | None = None) -> Iterator[tuple[duckdb.DuckDBPyConnection, int]]:
         """Open a warehouse, and a batch with the present configuration."""
         with self.store.read() as session:
-            snapshot = read_snapshot(session)
+            snapshot = read_snapshot(session, self.settings.shard)
         with open_warehouse(warehouse or self.settings.warehouse_path) as connection:
             self._batches += 1
             batch = open_batch(connection, f"test run {self._batches}")
@@ -350,7 +350,7 @@ class Service:
                 open_lakes(self.settings, self.networks.values()),
             )
             finish_batch(connection, batch)
-            report_requests(connection, self.store)
+            report_requests(connection, self.store, self.settings.shard)
             for report in reports:
                 found = {
                     finding.check.name: finding.example for finding in check_batch(connection, report.network, batch)
@@ -367,12 +367,12 @@ class Service:
             done += 1
 
         with self._batch() as (connection, batch):
-            report_attestations(connection, self.store)
+            report_attestations(connection, self.store, self.settings.shard)
             reports = collect_attestations(
                 connection, self.networks, periods, batch, lambda: parts is not None and done >= parts, count
             )
             finish_batch(connection, batch)
-            report_attestations(connection, self.store)
+            report_attestations(connection, self.store, self.settings.shard)
         return reports
 
     def ask_attestation(self, principal: Principal, subject: SubjectRow, as_of: str) -> OperationRow:

@@ -117,8 +117,8 @@ class PriceService(Service):
         """Run a cycle's control snapshot, market lists, routes and polls."""
         with open_warehouse(self.settings.warehouse_path) as connection:
             with self.store.read() as session:
-                snapshot = read_snapshot(session)
-                manual = read_manual_prices(session, newest_manual_price(connection))
+                snapshot = read_snapshot(session, self.settings.shard)
+                manual = read_manual_prices(session, self.settings.shard, newest_manual_price(connection))
             self._batches += 1
             batch = open_batch(connection, f"test run {self._batches}")
             replace_control(connection, snapshot, self.networks, batch, self.sources, manual)
@@ -151,7 +151,7 @@ class PriceService(Service):
             ((batch,),) = connection.execute("select max(batch_id) from raw.batches").fetchall()
             record_transform(connection, batch, "test")
             record_publication(connection, batch, batch)
-            report_discoveries(connection, self.store)
+            report_discoveries(connection, self.store, self.settings.shard)
 
     def price_slot(self, is_over: Callable[[], bool] = lambda: False) -> DiscoveryReport:
         """Run discoveries, as at the end of a cycle."""
@@ -164,11 +164,11 @@ class PriceService(Service):
                 opener(lambda: self.networks),
                 batch,
                 is_over,
-                lambda: cancelled_discoveries(self.store),
-                lambda: report_discoveries(connection, self.store),
+                lambda: cancelled_discoveries(self.store, self.settings.shard),
+                lambda: report_discoveries(connection, self.store, self.settings.shard),
             )
             finish_batch(connection, batch)
-            report_discoveries(connection, self.store)
+            report_discoveries(connection, self.store, self.settings.shard)
         for defect in report.defects.values():
             raise defect
         return report

@@ -227,7 +227,7 @@ class Interleaving:
         self._record_publication()
         self.history(0)
         with self.service.store.read() as session:
-            assert operations.unfinished(session) == []
+            assert operations.unfinished(session, 0) == []
 
 
 # Marts

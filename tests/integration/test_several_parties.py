@@ -66,7 +66,7 @@ def test_a_transaction_is_one_activity_from_the_raw_tables_to_the_api(tmp_path: 
     )
     raw.state(head=410, final=350)
     with world.store.read() as session:
-        snapshot = read_snapshot(session)
+        snapshot = read_snapshot(session, 0)
     windows = [one.window_key for one in snapshot.tables["control_windows"] if one.subject_key == key]
     raw.view(key, windows, "full")
     raw.collected("wallet", ME)

@@ -388,8 +388,8 @@ class Worlds:
                 record_transform(connection, batch, "test")
                 version = publish(settings.marts_path, settings.serving_dir, batch).version
                 record_publication(connection, version, batch)
-                report_requests(connection, service.store)
-                report_discoveries(connection, service.store)
+                report_requests(connection, service.store, service.settings.shard)
+                report_discoveries(connection, service.store, service.settings.shard)
             for tenant in (self.a, self.b):
                 tenant.await_version(settings, version)
 

@@ -39,7 +39,7 @@ class Oracle:
         self.network = network
         self.node = node
         with service.store.read() as session:
-            self.snapshot: ControlSnapshot = read_snapshot(session)
+            self.snapshot: ControlSnapshot = read_snapshot(session, 0)
         self.head = node.head()
         blocks = node.batch([("eth_getBlockByNumber", [hex(n), True]) for n in range(self.head + 1)])
         self.blocks: list[dict[str, Any]] = blocks

@@ -29,7 +29,7 @@ MINUTE = 28_000_000
 
 
 class Cluster:
-    """A control store in PostgreSQL whose database has a clock of the test."""
+    """A control store in PostgreSQL; the test sets the clock of the database."""
 
     def __init__(self, settings: Settings, clock: psycopg.Connection[Any]) -> None:
         self.settings = settings
@@ -219,7 +219,7 @@ def test_waiting_requests_share_a_lease_and_the_answer_counts_down() -> None:
         answers = await asyncio.gather(*(limiter.admit("key") for _ in range(60)))
         assert leased == [False, False]
         assert {answer["ratelimit-policy"] for answer in answers} == {'"default";q=1000;w=60'}
-        # What another node leases meanwhile is not known.
+        # Leases of other nodes since then are not known.
         assert [answer["ratelimit"] for answer in answers] == [f'"default";r={999 - n};t=42' for n in range(60)]
 
     asyncio.run(case())

@@ -133,7 +133,7 @@ def test_write_without_a_change_leaves_no_event(world: World) -> None:
         tokens.update(session, acme, token, TokenPatch(symbol="T", name=None))
         access.revoke_key(session, acme.tenant_id, key.id)
         operations.cancel(session, acme, operation)
-        operations.report(session, operation.operation_key, Report(progress_done=3))
+        operations.report(session, 0, operation.operation_key, Report(progress_done=3))
     with world.store.read() as session:
         assert session.scalars(select(AuditEvent.id)).all() == before
 

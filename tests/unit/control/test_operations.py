@@ -54,7 +54,7 @@ def read(world: World, subject: SubjectRow, operation_id: str) -> OperationRow:
 def tell(world: World, operation: OperationRow, **values: Any) -> bool:
     now = values.pop("now", None)
     with world.store.write() as session:
-        return operations.report(session, operation.operation_key, Report(**values), now)
+        return operations.report(session, 0, operation.operation_key, Report(**values), now)
 
 
 def cancel(world: World, operation: OperationRow, now: datetime = NOON) -> OperationRow:
@@ -228,7 +228,7 @@ def test_a_finished_operation_never_moves_again(world: World, token: SubjectRow,
 
 def test_report_on_an_unknown_operation_is_refused(world: World) -> None:
     with world.store.write() as session:
-        assert not operations.report(session, 999, Report(status=Status.RUNNING))
+        assert not operations.report(session, 0, 999, Report(status=Status.RUNNING))
 
 
 def test_cancel_is_requested_once_and_done_by_the_pipeline(world: World, token: SubjectRow) -> None:
@@ -251,7 +251,7 @@ def test_pipeline_sees_unfinished_operations(world: World, token: SubjectRow, wa
     with world.store.write() as session:
         subjects.remove(session, world.acme, token, NOON)
     with world.store.read() as session:
-        found = operations.unfinished(session)
+        found = operations.unfinished(session, 0)
     assert [operation.id for operation in found] == [second.id]
     assert [read(world, token, operation.id).status for operation in (first, third)] == [Status.CANCELLED] * 2
 
@@ -299,7 +299,7 @@ def test_snapshot_has_requests_of_existing_subjects(world: World, token: Subject
     third = ask(world, wallet)
     tell(world, third, native="balance-only", status=Status.CANCELLED)
     with world.store.read() as session:
-        found = read_snapshot(session).tables["control_history_requests"]
+        found = read_snapshot(session, 0).tables["control_history_requests"]
     key = wallet.subject_key
     columns = ("operation_key", "subject_key", "from_text", "to_text", "native", "status", "is_cancelled", "created_at")
     assert [tuple(getattr(row, name) for name in columns) for row in found] == [
@@ -313,7 +313,7 @@ def test_snapshot_has_requests_of_existing_subjects(world: World, token: Subject
 def test_concurrent_report_and_cancel_lose_nothing(world: World, token: SubjectRow) -> None:
     operation = ask(world, token)
     with world.store.write() as session:
-        assert operations.report(session, operation.operation_key, Report(status=Status.SUCCEEDED))
+        assert operations.report(session, 0, operation.operation_key, Report(status=Status.SUCCEEDED))
         second = start_waiting(world.settings, lambda: cancel(world, operation))
     assert isinstance(second.exception(), Conflict)
     assert read(world, token, operation.id).cancel_requested_at is None

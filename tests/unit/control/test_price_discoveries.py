@@ -58,8 +58,8 @@ def test_a_request_is_stored_canonical(world: World, pair: PairRow) -> None:
     assert (made.status, made.note, made.result, made.created_at) == (Status.PENDING, None, None, NOON)
     assert read(world, pair, made.id) == made
     with world.store.read() as session:
-        (seen,) = read_snapshot(session).tables["control_price_discoveries"]
-        assert [operation.id for operation in operations.unfinished(session)] == [made.id]
+        (seen,) = read_snapshot(session, 0).tables["control_price_discoveries"]
+        assert [operation.id for operation in operations.unfinished(session, 0)] == [made.id]
     assert (seen.operation_key, seen.pair_key, seen.multiplier) == (made.operation_key, pair.pair_key, "0.5")
 
 
@@ -142,7 +142,7 @@ def test_only_operators_of_the_tenant_request_and_cancel(world: World, pair: Pai
         cancelled = operations.cancel(session, operator, made, NOON)
     assert (cancelled.status, cancelled.cancel_requested_at) == (Status.PENDING, NOON)
     with world.store.read() as session:
-        (seen,) = read_snapshot(session).tables["control_price_discoveries"]
+        (seen,) = read_snapshot(session, 0).tables["control_price_discoveries"]
         for tenant_id, key in ((world.other.tenant_id, pair.pair_key), (pair.tenant_id, pair.pair_key + 1)):
             with pytest.raises(NotFound):
                 operations.get(session, tenant_id, made.id, OperationKind.PRICE_DISCOVERY, key)
@@ -158,7 +158,7 @@ def test_the_pipelines_report_is_stored(world: World, pair: PairRow) -> None:
     with world.store.write() as session:
         result = {"pricesStored": 29, "missing": missing}
         assert operations.report(
-            session, made.operation_key, Report(status=Status.SUCCEEDED, result=result, progress_total=31)
+            session, 0, made.operation_key, Report(status=Status.SUCCEEDED, result=result, progress_total=31)
         )
     done = read(world, pair, made.id)
     assert (done.status, done.result, done.progress_total) == (Status.SUCCEEDED, result, 31)
@@ -176,4 +176,4 @@ def test_removal_of_a_pair_cancels_its_discoveries_and_refuses_new_ones(world: W
     with pytest.raises(NotFound):
         ask(world, pair)
     with world.store.read() as session:
-        assert read_snapshot(session).tables["control_price_discoveries"] == []
+        assert read_snapshot(session, 0).tables["control_price_discoveries"] == []

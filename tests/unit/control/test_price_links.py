@@ -92,7 +92,7 @@ def test_the_only_usd_pair_of_the_symbol_is_taken(world: World, token: SubjectRo
             after=None,
         )
         assert listed.rows == (linked,)
-        (seen,) = read_snapshot(session).tables["control_subjects"]
+        (seen,) = read_snapshot(session, 0).tables["control_subjects"]
         assert seen.pair_key == pair.pair_key
     event = audited(world, token.id)[-1]
     assert event.action == "token.link"
@@ -228,7 +228,7 @@ def test_decision_on_a_price_is_stored_and_may_change(world: World, token: Subje
     with world.store.read() as session:
         found = reviews.decisions(session, pair.pair_key, ["price_a", "price_b", "price_c"])
         assert found == {"price_a": Decision.REJECTED, "price_b": Decision.REJECTED}
-        stored = read_snapshot(session).tables["control_price_reviews"]
+        stored = read_snapshot(session, 0).tables["control_price_reviews"]
     assert [review.decision for review in stored] == ["Rejected", "Rejected"]
     words = [event for event in audited(world, pair.id) if event.action == "price-pair.review"]
     assert [(word.before, word.after) for word in words if word.after and word.after["priceId"] == "price_a"] == [

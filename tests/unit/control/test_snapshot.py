@@ -44,7 +44,7 @@ def test_snapshot_contains_the_configuration(world: World) -> None:
         subjects.set_tracking(session, world.acme, token, False, NOON + timedelta(seconds=2))
         subjects.set_tracking(session, world.acme, wallet, True, NOON + timedelta(seconds=3))
     with world.store.read() as session:
-        snapshot = read_snapshot(session)
+        snapshot = read_snapshot(session, 0)
     tenant_id = world.acme.tenant_id
     common = (tenant_id, ledger.id, "ethereum", USDC.lower())
     assert snapshot.revision == 10
@@ -95,7 +95,7 @@ def test_snapshot_omits_removed_objects(world: World) -> None:
                     session.get_one(Subject, token.subject_key).removed_at = NOON
         session.get_one(Ledger, ledgers.get(session, world.acme.tenant_id, "removed").id).removed_at = NOON
     with world.store.read() as session:
-        snapshot = read_snapshot(session)
+        snapshot = read_snapshot(session, 0)
     assert [ledger.ledger_name for ledger in snapshot.tables["control_ledgers"]] == ["kept"]
     (subject,) = snapshot.tables["control_subjects"]
     assert subject.name == "kept kept"
@@ -116,10 +116,10 @@ def test_networks_with_work(world: World) -> None:
         subjects.set_tracking(session, world.acme, made["base"], True, NOON)
         subjects.set_tracking(session, world.acme, made["base"], False, NOON + timedelta(hours=1))
     with world.store.read() as session:
-        assert networks_with_subjects(session) == {"ethereum", "polygon", "base"}
-        assert networks_with_open_windows(session) == {"polygon"}
+        assert networks_with_subjects(session, 0) == {"ethereum", "polygon", "base"}
+        assert networks_with_open_windows(session, 0) == {"polygon"}
     with world.store.write() as session:
         session.get_one(Subject, made["polygon"].subject_key).removed_at = NOON
     with world.store.read() as session:
-        assert networks_with_subjects(session) == {"ethereum", "base"}
-        assert networks_with_open_windows(session) == set()
+        assert networks_with_subjects(session, 0) == {"ethereum", "base"}
+        assert networks_with_open_windows(session, 0) == set()

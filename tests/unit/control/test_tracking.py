@@ -64,7 +64,7 @@ def stored(world: World, subject: SubjectRow) -> tuple[int, list[subjects.Window
 def tell(world: World, operation: OperationRow | None, status: Status) -> None:
     assert operation is not None
     with world.store.write() as session:
-        assert operations.report(session, operation.operation_key, Report(status=status))
+        assert operations.report(session, 0, operation.operation_key, Report(status=status))
 
 
 def test_history_ends_at_the_start_of_the_window(world: World, token: SubjectRow, wallet: SubjectRow) -> None:

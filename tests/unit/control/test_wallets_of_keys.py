@@ -174,7 +174,7 @@ def test_audit_shows_the_shortened_keys(chain: World) -> None:
 def test_only_the_column_of_the_descriptor_has_the_keys(chain: World) -> None:
     wallet = add(chain, WHOLE, name="Treasury")
     with chain.store.read() as session:
-        tables = read_snapshot(session).tables
+        tables = read_snapshot(session, 0).tables
         (copied,) = tables["control_subjects"]
         rows = {
             (table, column)

@@ -139,8 +139,8 @@ def due(
     networks = {name: network(name, "http://127.0.0.1:1") for name in states}
     progress = Progress(1, "a run", 7, "2026-01-01T00:00:00Z", dict(states), {}, False, False, False)
     monkeypatch.setattr(decide, "read_revision", lambda _: 8 if is_changed else 7)
-    monkeypatch.setattr(decide, "networks_with_subjects", lambda _: set(networks))
-    monkeypatch.setattr(decide, "networks_with_open_windows", lambda _: set(networks))
+    monkeypatch.setattr(decide, "networks_with_subjects", lambda *_: set(networks))
+    monkeypatch.setattr(decide, "networks_with_open_windows", lambda *_: set(networks))
     polls = _Known(answers)
     store = type("Store", (), {"read": lambda _: nullcontext()})()
     found, changed = due_networks(cast(Any, store), networks, progress, settings, {}, polls, 0.0)

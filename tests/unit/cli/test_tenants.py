@@ -1,0 +1,59 @@
+"""`ledgermart tenant create` and `ledgermart tenant list`, with shards."""
+
+import json
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from cli.main import main
+from control import access
+from control.settings import load_settings
+from control.store import open_store
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A data folder with a control store."""
+    monkeypatch.setenv("LEDGERMART_DATA_DIR", str(tmp_path))
+    for variable in ("DAGSTER_HOME", "LEDGERMART_DAGSTER_DIR", "LEDGERMART_CODE_SERVER_SOCKET"):
+        monkeypatch.setenv(variable, "")
+    with closing(open_store(load_settings())) as store:
+        store.migrate()
+    return tmp_path
+
+
+def run(*arguments: str, code: int = 0) -> str:
+    done = CliRunner().invoke(main, ["tenant", *arguments])
+    assert done.exit_code == code, done.output
+    return done.output
+
+
+def run_json(*arguments: str) -> Any:
+    return json.loads(run(*arguments, "--json"))
+
+
+@pytest.mark.usefixtures("folder")
+def test_shards_are_listed_if_any_tenant_is_not_in_shard_0(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = run_json("create", "first")
+    assert (first["tenant"], first["shard"]) == ("first", 0)
+    with closing(open_store(load_settings())) as store, store.read() as session:
+        found = access.authenticate(session, first["apiKey"])
+        assert (found.tenant_id, found.role) == (first["id"], access.Role.ADMIN)
+    assert "shard" not in run("list")
+    assert "shard   7" in run("create", "second", "--shard", "7")
+    monkeypatch.setenv("LEDGERMART_SHARD", "3")
+    assert run_json("create", "third")["shard"] == 3
+    assert "shard" in run("list")
+    listed = run_json("list")["data"]
+    assert [(row["tenant"], row["shard"]) for row in listed] == [("first", 0), ("second", 7), ("third", 3)]
+
+
+@pytest.mark.usefixtures("folder")
+def test_existing_name_and_unknown_shard_are_refused() -> None:
+    run("create", "first")
+    assert "tenant 'first' already exists" in run("create", "first", "--shard", "1", code=2)
+    assert "10000 is not in the range" in run("create", "second", "--shard", "10000", code=2)
+    assert len(run_json("list")["data"]) == 1
