@@ -1,6 +1,7 @@
 """`ledgermart init`: its progress, and the next step that it prints."""
 
 import os
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,9 @@ from click.testing import CliRunner, Result
 import cli.cycle
 from cli.cycle import CycleResult
 from cli.main import main
+from control import tenants
+from control.settings import load_settings
+from control.store import open_store
 
 
 @pytest.fixture
@@ -81,3 +85,11 @@ def test_json_output_is_one_line_without_progress(networks: Path) -> None:
     done = initialised("--json")
     assert done.stderr == ""
     assert done.stdout.count("\n") == 1
+
+
+@pytest.mark.usefixtures("networks")
+def test_tenant_is_created_in_the_shard_of_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LEDGERMART_SHARD", "2")
+    initialised()
+    with closing(open_store(load_settings())) as store, store.read() as session:
+        assert [tenant.shard for tenant in tenants.list_all(session)] == [2]

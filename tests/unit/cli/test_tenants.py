@@ -25,8 +25,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def run(*arguments: str, code: int = 0) -> str:
-    done = CliRunner().invoke(main, ["tenant", *arguments])
+def run(*arguments: str, code: int = 0, command: str = "tenant") -> str:
+    done = CliRunner().invoke(main, [command, *arguments])
     assert done.exit_code == code, done.output
     return done.output
 
@@ -57,3 +57,11 @@ def test_existing_name_and_unknown_shard_are_refused() -> None:
     assert "tenant 'first' already exists" in run("create", "first", "--shard", "1", code=2)
     assert "10000 is not in the range" in run("create", "second", "--shard", "10000", code=2)
     assert len(run_json("list")["data"]) == 1
+
+
+@pytest.mark.usefixtures("folder")
+def test_export_of_a_tenant_of_another_shard_is_refused() -> None:
+    run("create", "second", "--shard", "7")
+    printed = run("--tenant", "second", "--format", "csv", code=2, command="export")
+    assert "tenant second is in shard 7" in printed
+    assert "LEDGERMART_SHARD" in printed
