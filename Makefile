@@ -142,7 +142,7 @@ examples: install ## Record the examples of the OpenAPI document anew, from answ
 lock: ## Bring the lock files up to their requirements, keeping the pins that fit (ARGS=--upgrade: the newest versions)
 	$(PYTHON) -m venv build/uv
 	build/uv/bin/pip install --quiet --disable-pip-version-check uv
-	$(COMPILE) pyproject.toml --group dev --output-file requirements.lock
+	$(COMPILE) pyproject.toml --extra cluster --group dev --output-file requirements.lock
 	$(COMPILE) bi/superset/requirements.in --output-file bi/superset/requirements.lock
 	$(COMPILE) docs/requirements.in --output-file docs/requirements.lock
 

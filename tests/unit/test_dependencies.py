@@ -2,13 +2,18 @@
 
 import ast
 import re
+import subprocess
 import sys
 import tomllib
-from importlib.metadata import packages_distributions
+from importlib.metadata import packages_distributions, requires, version
+
+from packaging.requirements import Requirement
 
 from tests import CHECKOUT
 
 PACKAGES = ("api", "cli", "control", "figures", "ledgermart", "pipelines", "warehouse")
+# Loaded only by an instance of Dagster that `deploy/` configures.
+CLUSTER = {"dagster_postgres", "psycopg2", "dagster_k8s", "kubernetes", "dagster_docker", "docker"}
 # Used without an import: commands, adapters loaded by dbt, drivers loaded by SQLAlchemy, extensions loaded by DuckDB.
 NOT_IMPORTED = {
     "dbt-core",
@@ -42,3 +47,19 @@ def test_declared_dependencies_equal_the_imported_ones() -> None:
     declared = {normal(re.split(r"[\[<>=~ ]", dependency)[0]) for dependency in project["dependencies"]}
     assert declared - NOT_IMPORTED == imported() - NOT_IMPORTED
     assert declared >= NOT_IMPORTED
+
+
+def test_packages_of_a_cluster_are_not_imported_unless_configured() -> None:
+    code = "import sys, pipelines.definitions, api.app, cli.main; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=CHECKOUT)
+    loaded = set(done.stdout.split())
+    assert "pipelines.definitions" in loaded
+    assert not CLUSTER & loaded
+
+
+def test_packages_of_a_cluster_match_the_version_of_dagster() -> None:
+    # Each requires exactly one version of Dagster: pip would refuse another one, but the lock is installed without it.
+    dagster = version("dagster")
+    for name in ("dagster-postgres", "dagster-k8s", "dagster-docker"):
+        (required,) = [Requirement(text) for text in requires(name) or () if Requirement(text).name == "dagster"]
+        assert dagster in required.specifier, name
