@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import resource
 import sys
 import time
 from collections.abc import Iterator
@@ -426,6 +427,23 @@ def up(settings: Settings) -> None:
             f"the service in {settings.data_dir} is already running: {describe_holder(lock)}", style="red", markup=False
         )
         sys.exit(EXIT_BUSY)
+
+
+@main.command()
+@click.pass_obj
+def worker(settings: Settings) -> None:
+    """Run the worker alone: the cycles of one shard, until stopped.
+
+    `up` starts it with the other processes; on several machines, systemd or a container does, and starts it again when
+    it ends. Exit codes: 0 stopped, or the code changed; 1 the worker cannot work; 2 a setting is wrong, or there is no
+    control store.
+    """
+    check_writable(settings)
+    open_existing(settings).close()
+    memory = settings.process_memory_mb * 1_000_000
+    resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
+    # -P: modules in the working directory must not replace ours.
+    os.execv(sys.executable, [sys.executable, "-Pm", "pipelines.worker"])
 
 
 @main.command()

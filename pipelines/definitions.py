@@ -10,7 +10,7 @@ from control.networks.in_force import networks_in_force
 from control.pricing.definitions import price_sources_in_force
 from control.settings import load_settings
 from pipelines.defs.control import control_snapshot
-from pipelines.defs.cycle import CYCLE_JOB, cycle_sensor
+from pipelines.defs.cycle import cycle_jobs, cycle_sensor
 from pipelines.defs.dbt import transform_assets
 from pipelines.defs.history import history_asset
 from pipelines.defs.maintenance import maintenance, maintenance_schedule
@@ -34,7 +34,7 @@ def build_definitions(networks: Mapping[str, Network]) -> dg.Definitions:
             history_asset([network.name for network in enabled]),
             outcome,
         ],
-        jobs=[CYCLE_JOB, maintenance],
+        jobs=[*cycle_jobs(load_settings()), maintenance],
         sensors=[cycle_sensor(networks)],
         schedules=[maintenance_schedule],
         resources={"warehouse": Warehouse()},

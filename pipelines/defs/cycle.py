@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
+from typing import Any
 
 import dagster as dg
 import msgspec
@@ -14,12 +15,13 @@ from control.store import open_store
 from pipelines.defs.decide import Cycle, Memory, decide
 from pipelines.defs.heads import WaitingHeads
 from pipelines.defs.keys import OF_EVERY_CYCLE, OUTCOME, SNAPSHOT, network_keys
-from pipelines.defs.runs import is_of_worker
+from pipelines.defs.runs import REBUILD_TAG, is_of_shard, is_of_worker, launched_tags, shard_tags
 from pipelines.deliver.worker_state import worker_lock
 from warehouse.lock import is_locked
 from warehouse.port import Warehouse
 
 JOB = "cycle"
+REBUILD_JOB = "rebuild"
 SENSOR = "cycle_sensor"
 _TICK_SECONDS = 5
 # A started run was killed if it neither holds the writer lock nor ended within this time; imports take about 5 s.
@@ -35,13 +37,30 @@ class _Cursor(msgspec.Struct):
 
 
 LOG_LEVEL = {"loggers": {"console": {"config": {"log_level": "WARNING"}}}}
-# All assets of a cycle, in one process: DuckDB lets one process write.
-CYCLE_JOB = dg.define_asset_job(
-    JOB,
-    selection=dg.AssetSelection.all(),
-    executor_def=dg.in_process_executor,
-    config=LOG_LEVEL,
-)
+
+
+def cycle_jobs(settings: Settings) -> list[Any]:  # Dagster's type of these is private
+    """Return the job of every cycle, and that of a full build, which Dagster launches on request.
+
+    All steps of a run are in one process: DuckDB lets one process write. `dagster job launch` passes `tags` on, and leaves
+    `run_tags` out.
+    """
+    cycle = dg.define_asset_job(
+        JOB,
+        selection=dg.AssetSelection.all(),
+        executor_def=dg.in_process_executor,
+        config=LOG_LEVEL,
+        tags=shard_tags(settings),
+    )
+    rebuild = dg.define_asset_job(
+        REBUILD_JOB,
+        description="Builds all marts again from the raw tables, and publishes them; collects no network.",
+        selection=dg.AssetSelection.assets(*OF_EVERY_CYCLE),
+        executor_def=dg.in_process_executor,
+        config=LOG_LEVEL,
+        tags={REBUILD_TAG: "true", **launched_tags(settings)},
+    )
+    return [cycle, rebuild]
 
 
 def assets_of_cycle(
@@ -57,7 +76,7 @@ def assets_of_cycle(
 def _run_in_progress(
     instance: dg.DagsterInstance, settings: Settings, silent_runs: list[str], *, has_worker: bool = False
 ) -> bool:
-    """Tell whether a run is in progress; mark runs of killed processes as failed, so that they block nothing.
+    """Tell whether a run of this shard is in progress; mark runs of killed processes as failed, so they block nothing.
 
     A run is marked after two silent evaluations, because one that just released the lock soon reports its end.
     The worker, if there is one, marks its own.
@@ -66,8 +85,10 @@ def _run_in_progress(
         return True
     suspected = set(silent_runs)
     silent_runs.clear()
-    for record in instance.get_run_records(dg.RunsFilter(job_name=JOB, statuses=_RUNNING)):
+    for record in instance.get_run_records(dg.RunsFilter(statuses=_RUNNING)):
         run = record.dagster_run
+        if run.job_name not in (JOB, REBUILD_JOB) or not is_of_shard(run, settings):
+            continue
         if utc_now() - record.create_timestamp < timedelta(seconds=START_SECONDS):
             return True
         if has_worker and is_of_worker(run):
@@ -82,9 +103,11 @@ def _run_in_progress(
 def cycle_sensor(networks: Mapping[str, Network]) -> dg.SensorDefinition:
     """Sensor that starts a cycle where `decide` says so, one at a time.
 
-    While the worker runs, it starts the cycles instead; it starts none while the sensor is stopped.
+    While the worker runs, it starts the cycles instead; it starts none while the sensor is stopped. With a launcher
+    that starts containers, only the worker starts cycles.
     """
     settings = load_settings()
+    tags = launched_tags(settings)
 
     @dg.sensor(
         name=SENSOR,
@@ -100,9 +123,13 @@ def cycle_sensor(networks: Mapping[str, Network]) -> dg.SensorDefinition:
             if cycle is None:
                 return dg.SensorResult(skip_reason=dg.SkipReason(reason), cursor=kept)
             selection = assets_of_cycle(networks, cycle.networks, is_short=cycle.is_short)
-            request = dg.RunRequest(asset_selection=selection, tags={"networks": ",".join(cycle.networks)})
+            request = dg.RunRequest(asset_selection=selection, tags=tags | {"networks": ",".join(cycle.networks)})
             return dg.SensorResult(run_requests=[request], cursor=kept)
 
+        if context.instance.run_launcher.supports_check_run_worker_health:
+            # The launcher starts a container for each run, which is too slow for cycles. Dagster's run monitoring marks
+            # the killed ones.
+            return answer(None, "only the worker starts cycles")
         if is_locked(worker_lock(settings)):
             # The worker does not notice a killed run of another process: of the code server, or of a command.
             _run_in_progress(context.instance, settings, cursor.silent_runs, has_worker=True)

@@ -13,7 +13,7 @@ from control.settings import load_settings
 from pipelines.defs.keys import BUILD, filled_by
 from pipelines.defs.project import DbtError, keep_manifest, parsed_project, run_dbt
 from pipelines.defs.resources import Warehouse
-from pipelines.defs.runs import REBUILD_TAG, has_tag
+from pipelines.defs.runs import REBUILD_TAG, has_tag, shard_pool
 from pipelines.raw.builds import (
     begin_build,
     build_identity,
@@ -191,4 +191,10 @@ def transform_assets(networks: Mapping[str, Network]) -> dg.AssetsDefinition:
         kinds={"dbt", "duckdb"},
     )
     specs = [*models.specs, build]
-    return dg.multi_asset(name="transform", specs=specs, check_specs=[*models.check_specs], can_subset=True)(transform)
+    return dg.multi_asset(
+        name="transform",
+        specs=specs,
+        check_specs=[*models.check_specs],
+        can_subset=True,
+        pool=shard_pool(settings),
+    )(transform)

@@ -1,20 +1,24 @@
 """Scheduled maintenance: delete old Dagster and cycle records, stored responses and logs; audit the whole history."""
 
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import timedelta
+from pathlib import Path
 
 import dagster as dg
 
 from control import idempotency
 from control.clock import utc_now
+from control.resources import DAGSTER_HOME
 from control.settings import load_settings
 from control.store import open_store
 from pipelines.defs.cycle import JOB
 from pipelines.defs.dbt import AUDIT_ARGUMENTS, failures
 from pipelines.defs.project import run_dbt
 from pipelines.defs.resources import Warehouse
+from pipelines.defs.runs import launched_tags
 from pipelines.raw.builds import remove_old_records
 
 # Dagster records take up to 0.5 MB per cycle, 0.1 MB with nothing new: at one a minute up to 0.7 GB a day.
@@ -27,20 +31,33 @@ KEEP_LOGS = timedelta(days=30)
 @dg.op
 def purge_runs(context: dg.OpExecutionContext) -> int:
     """Delete Dagster's records of cycles that ended longer ago than `KEEP`."""
+    removed = sum(_purge(instance) for instance in _instances(context.instance))
+    context.log.info(f"deleted the records of {removed} runs")
+    return removed
+
+
+def _instances(own: dg.DagsterInstance) -> Iterator[dg.DagsterInstance]:
+    """Yield the instance of this run; also that of the worker, which is another one on several machines."""
+    yield own
+    if Path(os.environ.get("DAGSTER_HOME") or DAGSTER_HOME) != DAGSTER_HOME:
+        with dg.DagsterInstance.from_config(str(DAGSTER_HOME)) as of_worker:
+            yield of_worker
+
+
+def _purge(instance: dg.DagsterInstance) -> int:
     removed = 0
     ended = dg.RunsFilter(
         job_name=JOB,
         statuses=[dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED],
         created_before=utc_now() - KEEP,
     )
-    while records := context.instance.get_run_records(ended, limit=_RUNS_PER_PASS):
+    while records := instance.get_run_records(ended, limit=_RUNS_PER_PASS):
         for record in records:
             run_id = record.dagster_run.run_id
-            context.instance.delete_run(run_id)
+            instance.delete_run(run_id)
             # Dagster does not delete the folder with the output of the run.
             shutil.rmtree(load_settings().dagster_dir / run_id, ignore_errors=True)
         removed += len(records)
-    context.log.info(f"deleted the records of {removed} runs")
     return removed
 
 
@@ -98,4 +115,4 @@ def maintenance() -> None:
 @dg.schedule(job=maintenance, cron_schedule="17 3 * * *", default_status=dg.DefaultScheduleStatus.RUNNING)
 def maintenance_schedule() -> Iterator[dg.RunRequest]:
     """Run `maintenance` every night at 03:17 UTC."""
-    yield dg.RunRequest()
+    yield dg.RunRequest(tags=launched_tags(load_settings()))

@@ -10,6 +10,7 @@ from pipelines.chain.checks import RAW_CHECKS, Finding, RawCheck, check_batch
 from pipelines.chain.segments import NetworkReport
 from pipelines.defs.keys import SNAPSHOT, assets_of, network_key
 from pipelines.defs.resources import Warehouse
+from pipelines.defs.runs import network_pool
 from pipelines.extract.budget import Budget
 from pipelines.extract.families import family_of, open_node
 from pipelines.lake.tables import open_lake
@@ -34,6 +35,7 @@ def network_assets(network: Network) -> dg.AssetsDefinition:
 
     @dg.multi_asset(
         name=f"collect_{network.name}".replace("-", "_"),
+        pool=network_pool(network.name),
         specs=[
             dg.AssetSpec(
                 network_key(network.name, asset),

@@ -17,9 +17,9 @@ from control.operations import Status
 from control.settings import load_settings
 from pipelines.definitions import build_definitions
 from pipelines.defs import cycle, heads
-from pipelines.defs.cycle import JOB
+from pipelines.defs.cycle import JOB, REBUILD_JOB
 from pipelines.defs.keys import BUILD, OF_EVERY_CYCLE, OUTCOME, SNAPSHOT, network_key, network_keys
-from pipelines.defs.runs import WORKER_TAG
+from pipelines.defs.runs import REBUILD_TAG, SHARD_TAG, WORKER_TAG
 from pipelines.deliver.progress import write_progress
 from pipelines.deliver.worker_state import worker_lock
 from pipelines.extract.families import family_of, open_node
@@ -383,3 +383,45 @@ def test_sensor_beside_a_worker_marks_only_killed_runs_of_others(
             assert "the worker checks" in system.sensor.tick()
     found = [instance.get_run_by_id(run_id) for run_id in run_ids]
     assert [run and run.status.value for run in found] == ["FAILURE", "FAILURE", "STARTED"]
+
+
+def test_sensor_leaves_cycles_to_the_worker_if_runs_start_in_containers(
+    system: System, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    system.world.mine()
+    launcher = type(system.sensor.instance.run_launcher)
+    monkeypatch.setattr(launcher, "supports_check_run_worker_health", True)
+    assert system.sensor.tick() == "only the worker starts cycles"
+    monkeypatch.undo()
+    assert system.sensor.tick() == ["local"]
+
+
+def test_sensor_leaves_runs_of_other_shards_alone(system: System, monkeypatch: pytest.MonkeyPatch) -> None:
+    system.world.mine()
+    job = dg.JobDefinition(name=JOB, graph_def=dg.GraphDefinition(name=JOB))
+    run = system.sensor.instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED, tags={SHARD_TAG: "1"})
+    monkeypatch.setattr(cycle, "START_SECONDS", -1)
+    for _ in range(3):
+        assert system.sensor.tick() == ["local"]
+    found = system.sensor.instance.get_run_by_id(run.run_id)
+    assert found is not None
+    assert found.status is dg.DagsterRunStatus.STARTED
+
+
+def test_launched_jobs_name_pools_shard_and_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LEDGERMART_SHARD", "3")
+    monkeypatch.setenv("LEDGERMART_PROCESS_MEMORY_MB", "4000")
+    networks = shipped_networks()
+    definitions = build_definitions(networks)
+    jobs = {name: definitions.resolve_job_def(name) for name in (JOB, REBUILD_JOB)}
+    pools = {name: {node.definition.pool for node in job.graph.nodes} - {None} for name, job in jobs.items()}
+    assert pools == {JOB: {"shard_3", *(f"network_{name}" for name in networks)}, REBUILD_JOB: {"shard_3"}}
+    memory = {"memory": "4000M"}
+    resources = {"container_config": {"resources": {"requests": memory, "limits": memory}}}
+    assert jobs[JOB].run_tags == {SHARD_TAG: "3"}
+    assert {**jobs[REBUILD_JOB].run_tags, "dagster-k8s/config": resources} == {
+        REBUILD_TAG: "true",
+        SHARD_TAG: "3",
+        "dagster-k8s/config": resources,
+    }
+    assert json.loads(jobs[REBUILD_JOB].run_tags["dagster-k8s/config"]) == resources

@@ -8,7 +8,7 @@ import pytest
 from cli.main import main
 
 # They run until stopped, or print only JSON.
-_WITHOUT_JSON = {"up", "api", "openapi"}
+_WITHOUT_JSON = {"up", "api", "worker", "openapi"}
 
 
 def _commands(group: click.Group, prefix: str = "") -> Iterator[tuple[str, click.Command]]:

@@ -2,6 +2,7 @@
 
 import io
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -20,6 +21,7 @@ from cli.main import main
 from cli.ports import Port, check_ports, find_exposure, find_unusable
 from cli.terminal import Terminal
 from control.settings import load_settings
+from control.store import open_store
 from tests.chain.process import free_port
 
 # The fixture `folder` replaces it.
@@ -240,3 +242,21 @@ def test_up_without_a_tenant_is_refused(folder: Path, monkeypatch: pytest.Monkey
         for number, handler in zip((signal.SIGINT, signal.SIGTERM), before, strict=True):
             signal.signal(number, handler)
     assert f"http://127.0.0.1:{settings.dagster_port}/runs" in told.getvalue()
+
+
+def test_worker_alone_has_the_memory_limit_of_a_process_of_up(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[object] = []
+    monkeypatch.setattr(os, "execv", lambda program, arguments: started.append(arguments[1:]))
+    monkeypatch.setattr("resource.setrlimit", lambda *limit: started.append(limit))
+    monkeypatch.setenv("LEDGERMART_PROCESS_MEMORY_MB", "2000")
+    assert "there is no control store yet" in error_of("worker")
+    assert not started
+    store = open_store(load_settings())
+    store.migrate()
+    store.close()
+    before = os.umask(0o077)
+    try:
+        assert CliRunner().invoke(main, ["worker"]).exit_code == 0
+    finally:
+        os.umask(before)
+    assert started == [(resource.RLIMIT_DATA, (2_000_000_000, 2_000_000_000)), ["-Pm", "pipelines.worker"]]
