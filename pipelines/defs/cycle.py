@@ -42,8 +42,8 @@ LOG_LEVEL = {"loggers": {"console": {"config": {"log_level": "WARNING"}}}}
 def cycle_jobs(settings: Settings) -> list[Any]:  # Dagster's type of these is private
     """Return the job of every cycle, and that of a full build, which Dagster launches on request.
 
-    All steps of a run are in one process: DuckDB lets one process write. `dagster job launch` passes `tags` on, and leaves
-    `run_tags` out.
+    All steps of a run are in one process: DuckDB lets one process write. `dagster job launch` passes `tags` on, and
+    leaves `run_tags` out.
     """
     cycle = dg.define_asset_job(
         JOB,

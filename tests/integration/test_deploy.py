@@ -304,7 +304,7 @@ def test_variables_are_settings() -> None:
     named = {name for path in files for name in re.findall(r"\bLEDGERMART_[A-Z_]+", path.read_text())}
     settings = {variable.name for variable in VARIABLES}
     assert settings.isdisjoint(_NOT_YET)
-    # Not a setting: `dagster.yaml` reads it.
+    # `dagster.yaml` reads this variable; it is no setting.
     assert named - {"LEDGERMART_DAGSTER_DIR"} <= settings | _NOT_YET
     assert named >= {"LEDGERMART_SHARD", "LEDGERMART_CONTROL_URL"}
 

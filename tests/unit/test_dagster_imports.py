@@ -8,7 +8,7 @@ _FOLDERS = ("api", "cli", "control", "figures", "ledgermart", "pipelines", "test
 _PAGES = {"dagster._core.workspace.context", "dagster._core.workspace.load_target"}
 _ALLOWED = {
     "cli/dagster_pages.py": _PAGES,
-    # What the daemon gives to a launcher.
+    # Arguments of a launcher, as the daemon passes them.
     "tests/integration/test_deploy.py": {"dagster._core.launcher.base", "dagster._core.origin"},
     "tests/unit/cli/test_dagster_pages.py": _PAGES,
 }
