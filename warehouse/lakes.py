@@ -193,9 +193,14 @@ class Lake:
                 f"attach {catalogue} as lake "
                 f"(data_path {data}, metadata_schema {literal(self.schema)}, data_inlining_row_limit 0)"
             )
-            opened.commit(lambda: self._create_missing(opened))
-            self._check_columns(opened)
-            yield opened
+            try:
+                opened.commit(lambda: self._create_missing(opened))
+                self._check_columns(opened)
+                yield opened
+            finally:
+                # Closing alone would leave a session in PostgreSQL after each failed commit.
+                with suppress(duckdb.Error):
+                    connection.execute("detach lake")
 
     def _prepare(self, connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute("set autoinstall_known_extensions = false; set autoload_known_extensions = false")
