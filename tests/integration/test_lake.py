@@ -1,5 +1,7 @@
 """Facts that shards share in a lake: equal to those of the node, exact, and never half-written."""
 
+import random
+import signal
 from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import timedelta
@@ -8,15 +10,23 @@ from unittest import mock
 
 import pytest
 
+from control.operations import Status
 from pipelines.chain import finality
+from pipelines.lake import giving
+from pipelines.lake.tables import open_lake
+from pipelines.raw.database import open_warehouse
 from tests.datasets.object_store import ObjectStore
 from tests.integration.conftest import MakeService
+from tests.integration.give_facts import give_until_killed
 from tests.integration.harness import Service
 from tests.integration.past import Chain, Tables, chain_with_past, check_equal, collect, network, stored
+from tests.integration.warm_processes import run_forked
+from tests.oracles.node import instant
 from tests.unit.control.conftest import unique_name
 from tests.unit.control.postgres import new_database
 
 _BUCKET = "facts"
+LONG = pytest.param(60, marks=[pytest.mark.long, pytest.mark.timeout(3600)])
 
 
 @pytest.fixture(scope="module")
@@ -102,3 +112,149 @@ def test_another_shard_stores_the_same_without_asking_the_node(
     assert blocks_read(second) == {"token": of_node, "wallet": of_node, "lake": 2 * settled}
     origins = "select distinct provider, data_set from raw.coverage order by all"
     assert second.query(origins) == first.query(origins)
+
+
+def failures(service: Service) -> list[str]:
+    return [
+        detail
+        for (detail,) in service.query(
+            "select detail from raw.collection_failures where call = 'lake' order by batch_id"
+        )
+    ]
+
+
+def in_lake(service: Service, statement: str) -> list[tuple[object, ...]]:
+    """Run a statement on the lake of the service's network, and return its rows."""
+    lake = open_lake(service.settings, service.networks["local"])
+    assert lake is not None
+    with lake.open() as opened:
+        return opened.run(statement).fetchall()
+
+
+def facts(service: Service) -> dict[str, list[tuple[object, ...]]]:
+    """Return all rows of the lake, by table, without times of collection."""
+    return {
+        "token_transfers": in_lake(service, "from lake.token_transfers order by all"),
+        "blocks": in_lake(service, "from lake.blocks order by all"),
+        "coverage": in_lake(service, "select * exclude (collected_at) from lake.coverage order by all"),
+        "balance_observations": in_lake(service, "from lake.balance_observations order by all"),
+        "supply_observations": in_lake(service, "from lake.supply_observations order by all"),
+    }
+
+
+@pytest.mark.parametrize("kills", [4, LONG])
+def test_a_killed_writer_leaves_whole_parts(
+    kills: int, lake: dict[str, str], chain: Chain, make_service: MakeService, tmp_path: Path
+) -> None:
+    service = make_service(network(chain.node.url), name="killed", **lake)
+    with mock.patch.object(giving, "give", return_value=0):
+        collect(service, chain)
+        service.good_cycle()
+    chance = random.Random(kills)
+    ends, most = [], 60
+    while len(ends) < kills:
+        statements = chance.randrange(1, most)
+        done = run_forked(give_until_killed, (tmp_path / "killed", chain.node.url, lake, statements))
+        assert done.returncode in (0, -signal.SIGKILL), done.stderr
+        ends.append(done.returncode)
+        if done.returncode == 0:
+            most = max(statements, 2)
+        # What a killed writer committed is whole: each covered row is there once.
+        ((rows, distinct),) = in_lake(
+            service, "select count(*), count(distinct (block_number, log_index)) from lake.token_transfers"
+        )
+        assert rows == distinct
+    assert -signal.SIGKILL in ends
+    give(service)
+    whole = facts(service)
+    expected = service.query(
+        """
+        select * exclude (network, batch_id) replace (amount_raw::varchar as amount_raw)
+        from raw.token_transfers order by all
+        """
+    )
+    assert whole["token_transfers"] == expected
+    assert len(whole["coverage"]) == len(set(whole["coverage"])) == 4
+    assert [row[-1] for row in whole["blocks"]] == sorted(row[-1] for row in whole["blocks"])
+
+
+def test_a_contradicted_lake_is_named_and_not_changed(
+    lake: dict[str, str], chain: Chain, make_service: MakeService
+) -> None:
+    first = make_service(network(chain.node.url), name="first", **lake)
+    collect(first, chain)
+    give(first)
+    ((block, index),) = in_lake(first, "select block_number, log_index from lake.token_transfers order by all limit 1")
+    in_lake(
+        first, f"update lake.token_transfers set amount_raw = '1' where (block_number, log_index) = ({block}, {index})"
+    )
+    in_lake(first, "delete from lake.coverage")
+    false = facts(first)
+    second = make_service(network(chain.node.url), name="second", **lake)
+    collect(second, chain)
+    second.good_cycle()
+    assert second.query("select count(*) from raw.lake_states") == [(0,)]
+    assert failures(second)[-1].startswith(
+        f"local: the lake has another row of token_transfers in block {block} than this shard"
+    )
+    assert facts(first) == false
+    assert second.query("select status from raw.network_states") == [("Healthy",)]
+
+
+def test_a_correction_reaches_the_lake(lake: dict[str, str], chain: Chain, make_service: MakeService) -> None:
+    service = make_service(network(chain.node.url), **lake)
+    collect(service, chain)
+    give(service)
+    right = facts(service)
+    ((block, index),) = in_lake(
+        service, "select block_number, log_index from lake.token_transfers order by all limit 1"
+    )
+    one = f"(block_number, log_index) = ({block}, {index})"
+    in_lake(service, f"update lake.token_transfers set amount_raw = '1' where {one}")
+    in_lake(
+        service,
+        f"insert into lake.token_transfers select * replace (999 as log_index) from lake.token_transfers where {one}",
+    )
+    # As a second reading records it.
+    with open_warehouse(service.settings.warehouse_path) as connection:
+        connection.execute(
+            "insert into raw.verifications values (9999, 'local', ?, ?, 'node', 1, 1, now()::timestamp, 1, 1, 'Proof')",
+            [block, block],
+        )
+    service.good_cycle()
+    assert failures(service) == []
+    assert facts(service) == right
+
+
+def test_a_lake_of_another_chain_is_not_taken(
+    lake: dict[str, str], chain: Chain, from_node: Tables, make_service: MakeService
+) -> None:
+    first = make_service(network(chain.node.url), name="first", **lake)
+    collect(first, chain)
+    give(first)
+    in_lake(first, "update lake.blocks set block_hash = replace(block_hash, '0x', '0y')")
+    second = make_service(network(chain.node.url), name="second", **lake)
+    collect(second, chain)
+    assert "the lake has another row of blocks in block" in failures(second)[0]
+    assert blocks_read(second) == {}
+    assert second.query("select count(*) from raw.token_transfers") == [(0,)]
+    assert "the lake has another" in second.query("select error from raw.history_requests")[0][0]
+
+
+def test_live_data_does_not_wait_for_the_lake(
+    catalogue: str, chain: Chain, make_service: MakeService, tmp_path: Path
+) -> None:
+    settings = {"LEDGERMART_LAKE": f"ducklake:postgres:{catalogue}-gone", "LEDGERMART_LAKE_DATA": str(tmp_path)}
+    service = make_service(network(chain.node.url), **settings)
+    tenant = service.tenant()
+    service.token(tenant, chain.gold.address, tracked_from=instant(chain.node, 2))
+    request = service.ask_history(tenant, service.token(tenant, chain.coin.address), "block:0")
+    service.good_cycle()
+    assert service.query("select count(*) > 0 from raw.token_transfers") == [(True,)]
+    service.history()
+    # A request waits: an outage must not cost the node's requests of days.
+    assert service.operation(request).status is Status.RUNNING
+    assert (
+        "local: the lake does not answer, or refuses" in service.query("select error from raw.history_requests")[0][0]
+    )
+    assert all("check PostgreSQL" in detail for detail in failures(service))
