@@ -12,7 +12,7 @@ from litestar.di import Provide
 from litestar.exceptions import HTTPException
 
 from api.attestations.controller import attestation_controller
-from api.engine.serving import Serving
+from api.engine.shards import Shards
 from api.http.auth import authorize, provide_call
 from api.http.calls import Services
 from api.http.documentation import documentation_routes
@@ -69,13 +69,13 @@ def create_app(settings: Settings) -> Litestar:
         settings: Settings = app.state.settings
         store = open_store(settings)
         clock: Callable[[], float] = app.state.clock
-        serving = Serving(settings.serving_dir, settings.query_memory_mb, settings.query_timeout_seconds, clock)
+        shards = Shards(settings, settings.serving_dir, store, clock)
         networks, price_sources = load_networks(settings.networks_file), price_sources_in_force(settings)
-        app.state.services = Services(settings, store, serving, networks, price_sources, clock)
+        app.state.services = Services(settings, store, shards, networks, price_sources, clock)
         try:
             yield
         finally:
-            serving.close()
+            shards.close()
             store.close()
 
     @cache

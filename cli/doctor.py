@@ -24,7 +24,7 @@ from cli.logs import MOST_BYTES, OLDER_PARTS
 from cli.ports import find_exposure, find_unusable, ports_of
 from cli.stores import lost_beside_warehouse
 from cli.tables import print_rows
-from control import tenants
+from control import serving, tenants
 from control.errors import StoreUnavailable
 from control.networks.definitions import Network, load_networks
 from control.networks.in_force import networks_in_force, networks_missing
@@ -40,7 +40,7 @@ from pipelines.extract.families import open_node
 from pipelines.extract.family import PAST_BALANCES, TRACES
 from pipelines.raw.lost import find_lost
 from warehouse.lock import describe_holder, is_locked
-from warehouse.port import Warehouse
+from warehouse.port import SharingError, Warehouse
 
 # A slower node is too slow for live tracking.
 NODE_TIMEOUT = (3.0, 5.0)
@@ -130,6 +130,8 @@ def diagnose(settings: Settings, chosen: Sequence[str], deep: Deep | None = None
         networks = load_networks(settings.networks_file)
         checks.append(Check("control store", "wrong", str(error)))
     checks.append(_restore(settings))
+    if settings.versions is not None:
+        checks.append(_shared_versions(settings))
     files = _files(settings) if deep is None else examine_files(settings, deep.backup, deep.on_wait)
     checks += [_published(settings), *files, *_ports(settings), _exposure(settings)]
     for name in chosen:
@@ -237,6 +239,23 @@ def _published(settings: Settings) -> Check:
     if publication is None:
         return Check("published", "note", "no version yet; run `ledgermart init` to publish the first")
     return Check("published", "ok", f"version {publication.version}, {age(publication.published_at)} old")
+
+
+def _shared_versions(settings: Settings) -> Check:
+    """Put, fetch and delete an object in the store of versions, and read the records of versions."""
+    # Imported only where configured: its client of S3 takes time to load.
+    from warehouse.shared import try_store
+
+    name = "store of versions"
+    try:
+        try_store(settings)
+        with closing(open_store(settings)) as store, store.read() as session:
+            shards = serving.read_shards(session)
+    except (SharingError, StoreUnavailable) as error:
+        fix = "check LEDGERMART_VERSIONS, AWS_ENDPOINT_URL and the variables of the access key"
+        return Check(name, "wrong", f"{error}; {fix if isinstance(error, SharingError) else 'check the control store'}")
+    versions = ", ".join(f"shard {shard}: version {found.in_force}" for shard, found in shards.items())
+    return Check(name, "ok", f"an object was stored, fetched and deleted; {versions or 'no version yet'}")
 
 
 def _files(settings: Settings) -> list[Check]:

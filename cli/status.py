@@ -12,11 +12,12 @@ from rich.console import Console
 from cli.environment import age
 from cli.stores import check_exists
 from cli.tables import print_rows
-from control import operations, version_pins
+from control import operations, serving, version_pins
 from control.instants import write_instant
 from control.networks.in_force import networks_in_force, networks_missing
 from control.networks.pins import undefined_reason
 from control.operations import OperationRow
+from control.serving import ShardVersions
 from control.settings import Settings
 from control.snapshot import read_snapshot
 from control.store import open_store
@@ -31,14 +32,15 @@ def read_status(settings: Settings) -> dict[str, Any]:
     missing = networks_missing(settings, networks)
     store = open_store(settings)
     tables: Mapping[str, Sequence[Any]] = {}
-    unfinished, pinned = [], set[int]()
+    unfinished, pinned, shards = [], set[int](), dict[int, ShardVersions]()
     if Warehouse(settings).has_remains():
         check_exists(settings, store)
     if store.is_current():
         with store.read() as session:
             tables = read_snapshot(session, settings.shard).tables
             unfinished = operations.unfinished(session, settings.shard)
-            pinned = version_pins.pinned(session)
+            pinned = version_pins.pinned(session, shard=settings.shard)
+            shards = serving.read_shards(session) if settings.versions else shards
     progress = read_progress(settings.data_dir)
     publication = Warehouse(settings).published()
     tenants = tables.get("control_tenants", ())
@@ -84,6 +86,15 @@ def read_status(settings: Settings) -> dict[str, Any]:
         "version": publication.version if publication else None,
         "versionMegabytesMissing": Warehouse(settings).megabytes_missing(pinned),
         "publishedAt": publication.published_at.isoformat() if publication else None,
+        "shards": [
+            {
+                "shard": shard,
+                "version": found.in_force,
+                "publishedAt": found.served.published_at.isoformat(),
+                "versionsKept": len(found.kept),
+            }
+            for shard, found in shards.items()
+        ],
     }
 
 
@@ -207,6 +218,12 @@ def print_status(found: dict[str, Any], console: Console) -> None:
         console.print("no version is published")
     else:
         console.print(f"version {found['version']}, {age(datetime.fromisoformat(found['publishedAt']))} old")
+    for row in found["shards"]:
+        published = age(datetime.fromisoformat(row["publishedAt"]))
+        console.print(
+            f"shard {row['shard']}: API nodes use version {row['version']}, {published} old; "
+            f"{row['versionsKept']} versions are in the store"
+        )
     if missing := found["versionMegabytesMissing"]:
         console.print(
             f"versions pinned by cursors need {missing} MB more than LEDGERMART_VERSION_DISK_BUDGET_MB; until they "

@@ -11,6 +11,7 @@ from urllib.parse import quote
 from sqlalchemy.engine import URL, make_url
 
 from control.errors import StoreLost, StoreUnavailable
+from control.models import PublishedVersion, Shard
 from control.settings import Settings
 from control.store import sqlite_file
 
@@ -39,7 +40,9 @@ def copy_store(settings: Settings, folder: Path) -> None:
     """
     source = sqlite_path(settings)
     if source is None:
-        _run(settings, "pg_dump", ["--format=custom", "--compress=0", f"--file={folder / POSTGRES_DUMP}"])
+        # A backup has no published versions. After a restore, the next publication begins a new epoch.
+        without = [f"--exclude-table-data={table.__tablename__}" for table in (Shard, PublishedVersion)]
+        _run(settings, "pg_dump", ["--format=custom", "--compress=0", *without, f"--file={folder / POSTGRES_DUMP}"])
         return
     if not source.exists():
         raise StoreLost(f"the control store {source} is missing")

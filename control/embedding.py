@@ -6,7 +6,7 @@ The links and their tokens are made and checked by the API.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
@@ -33,9 +33,24 @@ class Embedding:
     origins: tuple[str, ...]
 
 
+class Present(NamedTuple):
+    """The embed id of a tenant that is in force, and the tenant's shard."""
+
+    embed_id: str
+    shard: int
+
+
+def find_present(session: Session, tenant_id: str) -> Present | None:
+    """Return the tenant's embed id in force, with the tenant's shard; None while it never had one."""
+    query = select(TenantEmbedding.embed_id, Tenant.shard).join(Tenant, Tenant.id == TenantEmbedding.tenant_id)
+    row = session.execute(query.where(TenantEmbedding.tenant_id == tenant_id)).one_or_none()
+    return None if row is None else Present._make(row)
+
+
 def present_id(session: Session, tenant_id: str) -> str | None:
     """Return the tenant's embed id in force; None while it never had one."""
-    return session.scalars(select(TenantEmbedding.embed_id).where(TenantEmbedding.tenant_id == tenant_id)).one_or_none()
+    found = find_present(session, tenant_id)
+    return None if found is None else found.embed_id
 
 
 def make_id(session: Session, tenant_id: str, now: datetime | None = None) -> str:

@@ -31,6 +31,23 @@ class Served(NamedTuple):
     published_at: datetime
 
 
+class ShardVersions(NamedTuple):
+    """The published versions of one shard.
+
+    Attributes:
+        in_force: number of the version in force.
+        kept: versions that API nodes may read, by number; the one in force is among them.
+    """
+
+    in_force: int
+    kept: dict[int, Served]
+
+    @property
+    def served(self) -> Served:
+        """The version in force."""
+        return self.kept[self.in_force]
+
+
 _COLUMNS = tuple(getattr(PublishedVersion, name) for name in Served._fields)
 
 
@@ -58,9 +75,25 @@ def read_kept(session: Session, shard: int) -> list[Served]:
     return [Served._make(row) for row in session.execute(query)]
 
 
-def served_shards(session: Session) -> list[int]:
-    """Return the shards with a published version, in order."""
-    return list(session.scalars(select(Shard.shard).order_by(Shard.shard)))
+def find_kept(session: Session, shard: int, version: int) -> Served | None:
+    """Return a version of a shard; None if API nodes may not read it any more."""
+    query = select(*_COLUMNS).where(PublishedVersion.shard == shard, PublishedVersion.version == version)
+    row = session.execute(query).one_or_none()
+    return None if row is None else Served._make(row)
+
+
+def read_shards(session: Session) -> dict[int, ShardVersions]:
+    """Return the versions of each shard with a published version, by shard, in one query."""
+    query = (
+        select(Shard.shard, Shard.version, *_COLUMNS)
+        .join(PublishedVersion, PublishedVersion.shard == Shard.shard)
+        .order_by(Shard.shard, PublishedVersion.version)
+    )
+    found: dict[int, ShardVersions] = {}
+    for row in session.execute(query):
+        shard, in_force, served = row[0], row[1], Served._make(row[2:])
+        found.setdefault(shard, ShardVersions(in_force, {})).kept[served.version] = served
+    return found
 
 
 def publish(session: Session, shard: int, before: int | None, served: Served) -> None:

@@ -6,6 +6,7 @@ Network definitions (and the variables with their node addresses) are read by `c
 import grp
 import ipaddress
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -26,6 +27,7 @@ AttestedPeriod = Literal["off", "month", "day"]
 HIGHEST_QUOTA = 1_000_000_000
 """The largest limit of a quota, of the installation or of one tenant."""
 HIGHEST_SHARD = 9_999
+_STORE_OF_VERSIONS = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[^@?#\s]*)?")
 IpNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
@@ -70,6 +72,12 @@ VARIABLES = (
         "LEDGERMART_LAKE_DATA",
         "none",
         "where the lake keeps its files: `s3://bucket/prefix`, or a folder that all machines share",
+    ),
+    Variable(
+        "LEDGERMART_VERSIONS",
+        "none",
+        "store from which API nodes on several machines fetch the published versions: s3://bucket/prefix, or the path "
+        "of a shared folder; it needs a PostgreSQL LEDGERMART_CONTROL_URL; `none`: the API reads the data folder",
     ),
     Variable("LEDGERMART_NETWORKS", "control/networks/networks.toml", "file with the network definitions"),
     Variable("LEDGERMART_PRICE_SOURCES", "control/pricing/sources.toml", "file with the price source definitions"),
@@ -214,6 +222,7 @@ class Settings:
     shard: int
     lake: str | None = field(repr=False)  # may hold a password
     lake_data: str
+    versions: str | None
     networks_file: Path
     price_sources_file: Path
     api_host: str
@@ -316,6 +325,7 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
         shard=_integer(variables, "LEDGERMART_SHARD", 0, HIGHEST_SHARD),
         lake=lake,
         lake_data=lake_data,
+        versions=_versions(variables, data_dir),
         networks_file=_path(variables, "LEDGERMART_NETWORKS", _SHIPPED_NETWORKS),
         price_sources_file=_path(variables, "LEDGERMART_PRICE_SOURCES", _SHIPPED_PRICE_SOURCES),
         api_host=_host(variables, "LEDGERMART_API_HOST"),
@@ -465,6 +475,28 @@ def _lake(variables: Mapping[str, str]) -> tuple[str | None, str]:
             f"LEDGERMART_LAKE_DATA is {data!r}; set it to s3://bucket/prefix or to an absolute path of a shared folder"
         )
     return text.removeprefix(kind), data
+
+
+def _versions(variables: Mapping[str, str], data_dir: Path) -> str | None:
+    name = "LEDGERMART_VERSIONS"
+    text = variables.get(name) or _DEFAULTS[name]
+    if text == "none":
+        return None
+    place = text
+    if "://" not in text:
+        place = str(_path(variables, name, data_dir))
+    elif not _STORE_OF_VERSIONS.fullmatch(text):
+        # Not the value: it may hold a password.
+        raise SettingsError(
+            f"{name} is no store of versions; set it to s3://bucket/prefix, to the path of a folder that all machines "
+            "share, or to none; credentials belong into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+        )
+    if make_url(_control_url(variables, data_dir)).get_backend_name() == "sqlite":
+        raise SettingsError(
+            f"{name} is set, but LEDGERMART_CONTROL_URL is an SQLite file, which no other machine can read; set "
+            f"LEDGERMART_CONTROL_URL to postgresql://user:password@host/database, or {name} to none"
+        )
+    return place
 
 
 def _sqlite_url(path: Path) -> str:

@@ -9,7 +9,7 @@ from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from control.clock import utc_now
-from control.models import ControlState, VersionPin
+from control.models import ControlState, Tenant, VersionPin
 
 HELD_FOR = timedelta(hours=1)
 RESOLUTION = timedelta(minutes=1)
@@ -27,20 +27,31 @@ def pin(session: Session, version: int, tenant_id: str, now: datetime | None = N
         found.pinned_until = until
 
 
-def pinned(session: Session, now: datetime | None = None, tenant_id: str | None = None) -> set[int]:
-    """Return the versions that are pinned, by one tenant or by any."""
+def pinned(
+    session: Session, now: datetime | None = None, tenant_id: str | None = None, *, shard: int | None = None
+) -> set[int]:
+    """Return the versions that are pinned: by one tenant, by the tenants of one shard, or by any tenant."""
     query = select(VersionPin.version).where(VersionPin.pinned_until > (now or utc_now()))
     if tenant_id is not None:
         query = query.where(VersionPin.tenant_id == tenant_id)
+    if shard is not None:
+        query = query.join(Tenant, Tenant.id == VersionPin.tenant_id).where(Tenant.shard == shard)
     return set(session.scalars(query))
 
 
-def pinned_while_removing(session: Session, now: datetime | None = None) -> set[int]:
-    """Return the versions that are pinned; no further pin is recorded before the transaction ends. Old pins go."""
+def pinned_while_removing(session: Session, now: datetime | None = None, *, shard: int | None = None) -> set[int]:
+    """Return the versions that are pinned, and delete expired pins.
+
+    No further pin is recorded before the transaction ends.
+
+    Args:
+        now: the present instant.
+        shard: shard whose tenants' pins are returned; None for all tenants.
+    """
     _wait_for_others(session)
     now = now or utc_now()
     session.execute(delete(VersionPin).where(VersionPin.pinned_until <= now))
-    return pinned(session, now)
+    return pinned(session, now, shard=shard)
 
 
 def _wait_for_others(session: Session) -> None:

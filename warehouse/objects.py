@@ -3,6 +3,7 @@
 Names hold the hash of the content, so an object never changes, and a reader can check it.
 """
 
+import errno
 import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -144,4 +145,6 @@ def _named(name: str) -> Iterator[None]:
     try:
         yield
     except (OSError, ArrowException) as error:
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            raise ObjectStoreError(f"{name}: the disk is full") from error
         raise ObjectStoreError(f"{name}: the store of objects does not answer, or refuses") from error

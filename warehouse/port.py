@@ -26,7 +26,7 @@ from warehouse.damage import (
 from warehouse.folders import FolderError
 from warehouse.lock import copy_lock, describe_holder, is_locked, writer_lock
 from warehouse.opening import connect, open_for_writing
-from warehouse.versions import PointerError, Publication
+from warehouse.versions import PointerError, Publication, Publisher, SharingError
 
 __all__ = [
     "Mark",
@@ -35,6 +35,7 @@ __all__ = [
     "PointerError",
     "Publication",
     "PublishedVersions",
+    "SharingError",
     "Warehouse",
     "is_damage",
 ]
@@ -105,6 +106,25 @@ class PublishedVersions:
             with suppress(FileNotFoundError):  # removed meanwhile
                 found[version] = versions.published_at(path)
         return found
+
+    def available(self) -> set[int]:
+        """Return the versions that exist, or that `fetch` can get."""
+        return set(self.kept())
+
+    def fetch(self, version: int) -> None:
+        """Get a version from the store of versions, if this folder is a cache of it and lacks the version.
+
+        Raises:
+            SharingError: the store does not answer.
+        """
+
+    def catch_up(self, version: int) -> bool:
+        """Look for newer versions now if this folder is a cache and behind a version; return whether it advanced."""
+        return False
+
+    def is_kept(self, version: int) -> bool:
+        """Return whether a version that was pinned just now stays."""
+        return self.mark(version) is not None
 
     def mark(self, version: int) -> Mark | None:
         """Return a value that changes if the version is replaced; None if it does not exist."""
@@ -246,22 +266,23 @@ class Warehouse:
         """Return whether the file in which dbt builds the marts exists."""
         return self._settings.marts_path.exists()
 
-    def mark_marts(self, token: str) -> str | None:
+    def mark_marts(self, token: str, served: int | None = None) -> str | None:
         """Store the token of the next build in the build file of the marts; return the token of the previous build.
 
         Return None if the file is missing, damaged or of an earlier release.
+
+        Args:
+            token: identifies the build.
+            served: the version that API nodes on other machines use when the build begins; None if there is none.
         """
         try:
             with closing(connect(self._settings.marts_path)) as connection:
                 check_length(connection, self._settings.marts_path)
-                connection.execute("create table if not exists main.build (token varchar)")
-                before = connection.execute("select max(token) from main.build").fetchone()
-                connection.execute("create or replace table main.build as select ? as token", [token])
+                return versions.mark_build(connection, token, served)
         except duckdb.Error as error:
             if not is_damage(str(error)):
                 raise
             return None
-        return None if before is None else before[0]
 
     def discard_marts(self) -> None:
         """Delete the build file of the marts; published versions stay."""
@@ -277,16 +298,24 @@ class Warehouse:
             "LEDGERMART_PIPELINE_MEMORY_MB": str(self._settings.pipeline_memory_mb),
         }
 
-    def publish(self, batch_id: int, recorded: int, control_revision: int) -> Publication:
+    def publish(
+        self, batch_id: int, recorded: int, control_revision: int, publisher: Publisher | None = None
+    ) -> Publication:
         """Publish the current marts as a new version, and point readers at it.
 
         Args:
             batch_id: the newest cycle with rows in the marts.
             recorded: the newest version that the warehouse has recorded.
             control_revision: the newest revision of the control store in the marts.
+            publisher: serves the version to API nodes on other machines; None if they read the folder.
+
+        Raises:
+            SharingError: the publisher did not put the version in force.
         """
         settings = self._settings
-        return versions.publish(settings.marts_path, settings.serving_dir, batch_id, recorded, control_revision)
+        return versions.publish(
+            settings.marts_path, settings.serving_dir, batch_id, recorded, control_revision, publisher
+        )
 
     def published(self) -> Publication | None:
         """Return the version in force; None if there is none."""

@@ -12,11 +12,12 @@ import os
 import re
 import shutil
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, Protocol
 
 import duckdb
 
@@ -60,6 +61,24 @@ class _Pointer:
     epoch: str
     batch_id: int
     control_revision: int
+
+
+class SharingError(Exception):
+    """The store of versions or the control store did not do its work; the message holds no credentials."""
+
+
+class Publisher(Protocol):
+    """Serves versions of one shard to API nodes on other machines."""
+
+    def newest(self) -> tuple[int, str] | None:
+        """Return number and pointer of the version in force; None before the first."""
+
+    def put_in_force(self, path: Path, publication: Publication, pointer: str, before: int | None) -> None:
+        """Store a version's file, and put the version in force in place of `before`.
+
+        Raises:
+            SharingError: the version is not served, or this process does not know whether it is.
+        """
 
 
 def current_publication(serving_dir: Path) -> Publication | None:
@@ -115,23 +134,26 @@ def current_epoch(serving_dir: Path) -> str | None:
 
 def _read_pointer(serving_dir: Path) -> _Pointer:
     try:
-        fields = read_json(serving_dir / "current.json", _MOST_POINTER_BYTES)
-        version, at = fields["version"], datetime.fromisoformat(fields["publishedAt"])
-        pointer = _Pointer(
-            Publication(version, path_of(serving_dir, version).name, at),
-            str(fields.get("epoch", "")),
-            fields.get("batchId", 0),
-            fields.get("controlRevision", 0),
-        )
-        numbers = (version, pointer.batch_id, pointer.control_revision)
-        if any(type(number) is not int or not 0 <= number < _MOST_NUMBER for number in numbers):
-            raise ValueError("a number is out of range")
-        if at.tzinfo is None or fields["file"] != pointer.publication.file:
-            raise ValueError("time or file are not those of a publication")
+        return _parse_pointer(read_json(serving_dir / "current.json", _MOST_POINTER_BYTES))
     except FileNotFoundError as error:
         raise PointerError("current.json is missing") from error
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
         raise PointerError("current.json cannot be read") from error
+
+
+def _parse_pointer(fields: Any) -> _Pointer:
+    version, at = fields["version"], datetime.fromisoformat(fields["publishedAt"])
+    pointer = _Pointer(
+        Publication(version, path_of(Path(), version).name, at),
+        str(fields.get("epoch", "")),
+        fields.get("batchId", 0),
+        fields.get("controlRevision", 0),
+    )
+    numbers = (version, pointer.batch_id, pointer.control_revision)
+    if any(type(number) is not int or not 0 <= number < _MOST_NUMBER for number in numbers):
+        raise ValueError("a number is out of range")
+    if at.tzinfo is None or fields["file"] != pointer.publication.file:
+        raise ValueError("time or file are not those of a publication")
     return pointer
 
 
@@ -142,24 +164,39 @@ def _find_pointer(serving_dir: Path) -> Publication | None:
         return None
 
 
-def _epoch(serving_dir: Path, batch_id: int, control_revision: int, recorded: int) -> str:
-    """Return the epoch of the next publication: that of the pointer, or a new one.
+def _pointers(serving_dir: Path, served: tuple[int, str] | None, *, is_shared: bool) -> list[_Pointer]:
+    """Return the pointers that the next version continues; none if the one that readers use is missing.
 
-    A new epoch begins if the pointer is lost, or if warehouse or control store are older than the pointer says. They
+    The control store decides for shared versions. A pointer in the folder, if there is one, must agree with it: the
+    control store may have been restored.
+    """
+    found = []
+    if is_shared:
+        if served is None:
+            return []
+        found.append(_parse_pointer(json.loads(served[1])))
+    try:
+        found.append(_read_pointer(serving_dir))
+    except PointerError:
+        return found
+    return found
+
+
+def _epoch(pointers: Sequence[_Pointer], batch_id: int, control_revision: int, recorded: int) -> str:
+    """Return the epoch of the next publication: that of the pointers, or a new one.
+
+    A new epoch begins if the pointer is lost, or if warehouse or control store are older than a pointer says. They
     were restored then, and numbers that clients know will be reused for other data. One unrecorded version is no sign
     of a restore: its publication was killed before the warehouse recorded it.
     """
-    try:
-        before = _read_pointer(serving_dir)
-    except PointerError:
-        return uuid.uuid4().hex
-    is_continued = (
-        before.epoch
-        and recorded >= before.publication.version - 1
+    epochs = {before.epoch for before in pointers}
+    is_continued = all(
+        recorded >= before.publication.version - 1
         and batch_id >= before.batch_id
         and control_revision >= before.control_revision
+        for before in pointers
     )
-    return before.epoch if is_continued else uuid.uuid4().hex
+    return epochs.pop() if is_continued and len(epochs) == 1 and all(epochs) else uuid.uuid4().hex
 
 
 def epoch_of(connection: duckdb.DuckDBPyConnection) -> str:
@@ -185,6 +222,16 @@ def tenant_versions_of(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
 def _readable(serving_dir: Path) -> int:
     """Return the mode of a read-only file for the same readers as its folder."""
     return 0o400 | (serving_dir.stat().st_mode & 0o040)
+
+
+def move_pointer(serving_dir: Path, text: str) -> None:
+    """Replace the content of `current.json`."""
+    _replace_text(serving_dir / "current.json", text)
+
+
+def protect(path: Path) -> None:
+    """Make a version's file read-only, for the same readers as its folder."""
+    path.chmod(_readable(path.parent))
 
 
 def _replace_text(path: Path, text: str) -> None:
@@ -239,13 +286,21 @@ def published_versions(serving_dir: Path) -> dict[int, Path]:
 
 
 def publish(
-    marts_path: Path, serving_dir: Path, batch_id: int, recorded: int = 0, control_revision: int = 0
+    marts_path: Path,
+    serving_dir: Path,
+    batch_id: int,
+    recorded: int = 0,
+    control_revision: int = 0,
+    publisher: Publisher | None = None,
 ) -> Publication:
     """Copy the marts to a new version and point readers at it.
 
-    The new number is one above the highest number in pointer, files and records. So a number is never reused, even if
+    The new number is one above the highest number in pointers, files and records. So a number is never reused, even if
     some of them were lost. If the process is killed before the pointer moves, an unnamed file remains; it is removed
     like an old version.
+
+    A shared version is in force for API nodes before the pointer in the folder moves. If the process is killed in
+    between, the next publication continues from the version in force.
 
     Args:
         marts_path: the build file of the marts.
@@ -253,14 +308,22 @@ def publish(
         batch_id: the newest cycle with rows in the marts.
         recorded: the newest version that the warehouse has recorded.
         control_revision: the newest revision of the control store in the marts.
+        publisher: serves the version to API nodes on other machines; None if they read the folder.
+
+    Raises:
+        SharingError: the publisher did not put the version in force; the folder's pointer did not move.
     """
     serving_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    served = publisher.newest() if publisher else None
     named = _find_pointer(serving_dir)
-    version = max(recorded, named.version if named else 0, *published_versions(serving_dir), 0) + 1
+    known = (recorded, named.version if named else 0, served[0] if served else 0)
+    version = max(*known, *published_versions(serving_dir)) + 1
     name = path_of(serving_dir, version).name
-    epoch = _epoch(serving_dir, batch_id, control_revision, recorded)
+    pointers = _pointers(serving_dir, served, is_shared=publisher is not None)
+    epoch = _epoch(pointers, batch_id, control_revision, recorded)
     connection = connect(marts_path)
     try:
+        before = _served_before_build(connection, served)
         connection.execute("create schema if not exists marts")
         connection.execute(
             "create or replace table marts.publication as select ?::bigint as version, ?::bigint as batch_id, "
@@ -282,25 +345,52 @@ def publish(
     os.link(beside, serving_dir / name)
     beside.unlink()
     publication = Publication(version, name, utc_now().replace(microsecond=0))
-    _replace_text(
-        serving_dir / "current.json",
-        json.dumps(
-            {
-                "version": version,
-                "file": name,
-                "publishedAt": publication.published_at.strftime("%Y-%m-%dT%H:%M:%SZ"),
-                "epoch": epoch,
-                "batchId": batch_id,
-                "controlRevision": control_revision,
-            }
-        ),
+    pointer = json.dumps(
+        {
+            "version": version,
+            "file": name,
+            "publishedAt": publication.published_at.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "epoch": epoch,
+            "batchId": batch_id,
+            "controlRevision": control_revision,
+        }
     )
+    if publisher is not None:
+        try:
+            publisher.put_in_force(serving_dir / name, publication, pointer, before)
+        except SharingError:
+            (serving_dir / name).unlink()
+            raise
+    move_pointer(serving_dir, pointer)
     stable = serving_dir / ".current.tmp"
     stable.unlink(missing_ok=True)
     os.link(serving_dir / name, stable)
     stable.replace(serving_dir / "current.duckdb")
     sync(serving_dir)
     return publication
+
+
+def mark_build(connection: duckdb.DuckDBPyConnection, token: str, served: int | None) -> str | None:
+    """Store the token of a build, and the version in force at its start, in the build file.
+
+    Returns:
+        The token of the previous build; None if there was none.
+    """
+    connection.execute("create table if not exists main.build (token varchar)")
+    before = connection.execute("select max(token) from main.build").fetchone()
+    connection.execute("create or replace table main.build as select ? as token, ?::bigint as served", [token, served])
+    return None if before is None else before[0]
+
+
+def _served_before_build(connection: duckdb.DuckDBPyConnection, served: tuple[int, str] | None) -> int | None:
+    """Return the version in force when the build began, or the present one if the build file does not name it."""
+    try:
+        row = connection.execute("select served from main.build").fetchone()
+    except (duckdb.CatalogException, duckdb.BinderException):
+        row = None
+    if row is not None:
+        return None if row[0] is None else int(row[0])
+    return None if served is None else served[0]
 
 
 def megabytes_needed(serving_dir: Path, pinned: Collection[int]) -> int:

@@ -25,11 +25,18 @@ class Pins:
         serving: the published versions.
         budget_megabytes: largest disk space of published versions.
         clock: returns the present instant.
+        shard: shard of the versions; None if tenants of all shards read them.
     """
 
     def __init__(
-        self, store: ControlStore, serving: Serving, budget_megabytes: int, clock: Callable[[], datetime] = utc_now
+        self,
+        store: ControlStore,
+        serving: Serving,
+        budget_megabytes: int,
+        clock: Callable[[], datetime] = utc_now,
+        shard: int | None = None,
     ) -> None:
+        self._shard = shard
         self._store = store
         self._serving = serving
         self._budget_megabytes = budget_megabytes
@@ -82,7 +89,7 @@ class Pins:
         if now - self._checked.get(tenant_id, _LONG_AGO) < _CHECKED_FOR:
             return
         with self._store.read() as session:
-            pinned = version_pins.pinned(session, now)
+            pinned = version_pins.pinned(session, now, shard=self._shard)
             own = version_pins.pinned(session, now, tenant_id)
         needed, held = self._serving.megabytes_needed(pinned), self._serving.megabytes_held(own)
         # A tenant may use half of the budget that remains beside the versions that stay without pins.

@@ -25,7 +25,7 @@ from api.engine.query_texts import load_queries, over
 from api.engine.rows import VersionsRow
 from api.engine.tables import Table, Tables
 from api.errors import ApiError
-from warehouse.port import Mark, PointerError, PublishedVersions, is_damage
+from warehouse.port import Mark, PointerError, PublishedVersions, SharingError, is_damage
 
 Row = TypeVar("Row", bound=msgspec.Struct)
 Value = TypeVar("Value")
@@ -274,7 +274,7 @@ class Snapshot:
     def _other_release(self) -> ApiError:
         if self._is_past:
             return _cursor_expired("was published by another release")
-        return _not_published(
+        return not_published(
             "another release published the present version, which lacks data for this answer; "
             "the next cycle publishes a complete version"
         )
@@ -290,10 +290,10 @@ class Snapshot:
 
 
 class Serving:
-    """The folder of published versions.
+    """Published versions of one shard, or of all shards where there is one folder.
 
     Args:
-        directory: folder with `current.json` and the version files.
+        published: the versions, or the folder with `current.json` and the version files.
         memory_megabytes: memory limit of each open version.
         timeout_seconds: longest run of one statement.
         clock: seconds that never run backwards; statements are timed by the real clock.
@@ -302,13 +302,13 @@ class Serving:
 
     def __init__(
         self,
-        directory: Path,
+        published: PublishedVersions | Path,
         memory_megabytes: int,
         timeout_seconds: float,
         clock: Callable[[], float] = time.monotonic,
         queries: Mapping[str, str] | None = None,
     ) -> None:
-        self._published = PublishedVersions(directory)
+        self._published = PublishedVersions(published) if isinstance(published, Path) else published
         self._memory_megabytes = memory_megabytes
         self._clock = clock
         self._deadlines = _Deadlines(timeout_seconds)
@@ -316,6 +316,7 @@ class Serving:
         self._cache_warmer = CacheWarmer(self._newest, self.snapshot)
         self._lock = threading.Lock()
         self._open: dict[int, _OpenVersion] = {}
+        self._replaced: list[_OpenVersion] = []  # their files were replaced while they were open
         self._in_force: InForce | None = None
         self._due = -math.inf
         self._unreadable: dict[tuple[int, Mark], float] = {}  # until when a file is not tried again
@@ -325,8 +326,11 @@ class Serving:
         """Give a view of a version, by default the one in force; it stays the same until the context ends.
 
         Raises:
-            ApiError: 410 when the version's file is gone or damaged, 503 when nothing is published.
+            ApiError: 410 when the version's file is gone or damaged, 503 when nothing is published, or when the store
+                of versions does not answer.
         """
+        if version is not None:
+            self._fetch(version)
         opened, is_past = self._acquire(version)
         cursor = opened.take_cursor()
         snapshot = Snapshot(opened, cursor, self._deadlines, self._queries, self._cache_warmer, is_past=is_past)
@@ -349,14 +353,19 @@ class Serving:
                 yield current
                 return
             bounds = current.rows("versions_of_number", VersionsRow, tenant_id=tenant_id, data_version=data_version)
+            version_in_force = current.version
         kept = (
             version
             for bound in bounds
-            for version in self._published.kept()
+            for version in self._published.available()
             if bound.after_version < version <= bound.last_version
         )
         newest = max(kept, default=None)
         if newest is None:
+            if self.catch_up(version_in_force + 1):
+                with self.tenant_snapshot(tenant_id, data_version) as found:
+                    yield found
+                return
             raise _cursor_expired("has been removed")
         with self.snapshot(newest) as found:
             yield found
@@ -380,9 +389,21 @@ class Serving:
                 return ""
             return opened.epoch if opened else ""
 
+    def catch_up(self, version: int) -> bool:
+        """Look for newer versions now if this node is behind a version that another node knows.
+
+        Returns:
+            Whether the version in force changed.
+        """
+        is_newer = self._published.catch_up(version)
+        if is_newer:
+            with self._lock:
+                self._due = -math.inf
+        return is_newer
+
     def has(self, version: int) -> bool:
-        """Say whether a version's file is there."""
-        return self._published.mark(version) is not None
+        """Return whether a version that was pinned just now stays."""
+        return self._published.is_kept(version)
 
     def megabytes_needed(self, pinned: Collection[int]) -> int:
         """Say how much disk space the versions need that may not be removed while these are pinned."""
@@ -397,9 +418,19 @@ class Serving:
         self._cache_warmer.close()
         self._deadlines.close()
         with self._lock:
-            for opened in self._open.values():
+            for opened in (*self._open.values(), *self._replaced):
                 opened.close()
             self._open.clear()
+            self._replaced.clear()
+
+    def _fetch(self, version: int) -> None:
+        try:
+            self._published.fetch(version)
+        except SharingError as error:
+            _log.error("version %s: %s", version, error)
+            raise not_published(
+                "the published version of this cursor cannot be fetched from the store of versions; repeat the request"
+            ) from error
 
     def _newest(self) -> int | None:
         try:
@@ -415,7 +446,7 @@ class Serving:
             opened = self._opened(number)
             if opened is None:
                 if version is None:
-                    raise _not_published()
+                    raise not_published()
                 raise _cursor_expired("has been removed")
             opened.users += 1
             self._close_idle(current)
@@ -428,6 +459,9 @@ class Serving:
 
     def _close_idle(self, current: int) -> None:
         now = self._clock()
+        for opened in [opened for opened in self._replaced if opened.users == 0]:
+            opened.close()
+            self._replaced.remove(opened)
         for opened in self._open.values():
             if opened.users == 0 and opened.number != current and now - opened.last_used > _TABLES_SECONDS:
                 opened.tables.clear()
@@ -470,7 +504,7 @@ class Serving:
             if self._opened(number) is not None:
                 trouble = f"{trouble}; the newest readable version is used until the next publication"
                 return InForce(number, kept[number], trouble)
-        raise _not_published(f"{trouble}, and no earlier version can be read" if kept else None)
+        raise not_published(f"{trouble}, and no earlier version can be read" if kept else None)
 
     def _opened(self, number: int) -> _OpenVersion | None:
         """Open a version unless it is open; None when that cannot be done."""
@@ -478,6 +512,10 @@ class Serving:
         if mark is None:
             return None
         opened = self._open.get(number)
+        if opened is not None and opened.mark != mark and not opened.is_damaged:
+            # After a restore, other data is published under the same number.
+            self._replaced.append(self._open.pop(number))
+            opened = None
         if opened is not None:
             return None if opened.is_damaged else opened
         if self._clock() < self._unreadable.get((number, mark), -math.inf):
@@ -509,7 +547,8 @@ def _too_much_memory() -> ApiError:
     )
 
 
-def _not_published(detail: str | None = None) -> ApiError:
+def not_published(detail: str | None = None) -> ApiError:
+    """Return the error of a request that no version can answer."""
     return ApiError(
         503,
         "not-published",

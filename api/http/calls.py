@@ -18,8 +18,8 @@ from anyio import CapacityLimiter
 from litestar import Request, Response
 from sqlalchemy.orm import Session
 
-from api.engine.pins import Pins
 from api.engine.serving import Serving, Snapshot
+from api.engine.shards import Shards
 from api.errors import ApiError
 from api.http import formats, media_types
 from api.http.file_context import FileContext
@@ -64,17 +64,16 @@ class Services:
         self,
         settings: Settings,
         store: ControlStore,
-        serving: Serving,
+        shards: Shards,
         networks: dict[str, Network],
         price_sources: dict[str, PriceSource],
         clock: Callable[[], float],
     ) -> None:
         self.settings = settings
         self.store = store
-        self.serving = serving
+        self.shards = shards
         self.networks = networks
         self.price_sources = price_sources
-        self.pins = Pins(store, serving, settings.version_disk_budget_mb)
         self.limiter = RateLimiter(settings.rate_limit_per_minute, clock)
         self.refusals = Refusals(clock)
         # A read of one tenant may take a query's whole time; threads beyond the cores help only others.
@@ -209,6 +208,11 @@ class Call:
         return self.principal.tenant_id
 
     @property
+    def serving(self) -> Serving:
+        """The published versions of the tenant's shard."""
+        return self.services.shards.of(self.principal.shard)
+
+    @property
     def is_tabular(self) -> bool:
         """Whether rows are asked for in a tabular form."""
         return self.media_type != media_types.JSON
@@ -222,7 +226,10 @@ class Call:
         if cursor is None:
             return None
         scope = cursor_scope(self.request, self.tenant_id, self.now)
-        return self.services.cursor_cipher().decrypt(scope, self.services.serving.epoch(), cursor, form)
+        found = self.services.cursor_cipher().decrypt(scope, self.serving.epoch(), cursor, form)
+        # Another node may have answered from a newer version than this one has.
+        self.serving.catch_up(found.version)
+        return found
 
     def moment(self, text: str | None, parameter: str = "asOf") -> Moment | None:
         """Return the moment that a parameter asks about; None for the newest covered block. Errors as `read_moment`."""
@@ -230,7 +237,7 @@ class Call:
 
     def snapshot(self, position: Position | None = None) -> AbstractContextManager[Snapshot]:
         """Open the version a cursor is pinned to, or the one in force."""
-        return self.services.serving.snapshot(position.version if position else None)
+        return self.serving.snapshot(position.version if position else None)
 
     def page(self, snapshot: Snapshot | None, fetched: Fetched[Any], limit: int) -> Page:
         """Return the page's description; configuration alone has no snapshot."""
@@ -238,7 +245,7 @@ class Call:
             return Page(limit=limit, next_cursor=None)
         scope = cursor_scope(self.request, self.tenant_id, self.now)
         position = Position(snapshot.version if snapshot else 0, fetched.after, fetched.delivered)
-        epoch = snapshot.epoch if snapshot else self.services.serving.epoch()
+        epoch = snapshot.epoch if snapshot else self.serving.epoch()
         return Page(limit=limit, next_cursor=self.services.cursor_cipher().encrypt(scope, epoch, position))
 
     def rank_page(self, snapshot: Snapshot, fetched: Fetched[Any], limit: int, position: Position | None) -> Page:
@@ -250,7 +257,9 @@ class Call:
             ApiError: 503, as `Pins.hold`.
         """
         if position is not None or fetched.after is not None:
-            record = self.services.pins.hold(snapshot.version, self.tenant_id, is_new=position is None)
+            record = self.services.shards.pins_of(self.principal.shard).hold(
+                snapshot.version, self.tenant_id, is_new=position is None
+            )
             if record is not None:
                 self.request.scope["state"][PENDING_WRITE] = record
         return self.page(snapshot, fetched, limit)
@@ -310,14 +319,14 @@ class Call:
         if self._has(etag):
             return Response(b"", status_code=304, media_type=self.media_type, headers=headers)
         # Every batch is read from the same version.
-        batches = read_batches(self.services.serving, found.version, found.fetch, found.batch_rows)
+        batches = read_batches(self.serving, found.version, found.fetch, found.batch_rows)
         headers |= found.context.headers() | formats.attachment(self._file_name(found))
         form = context_form(self.request)
         return formats.stream_rows(self.media_type, found.row_type, batches, headers, found.context, form)
 
     def batches(self, version: int | None, fetch: Fetch[Item]) -> Generator[Sequence[Item]]:
         """Read all rows of one version; arguments as of `read_batches`."""
-        return read_batches(self.services.serving, version, fetch, self.services.batch_rows)
+        return read_batches(self.serving, version, fetch, self.services.batch_rows)
 
     def _file_name(self, found: Tabular[Any]) -> str:
         identifiers = [str(value) for value in self.request.path_params.values()]
@@ -378,7 +387,7 @@ class Call:
 
     def _identity(self, *representation: object) -> str:
         """Return what an answer's ETag says: whose it is, of which epoch and configuration, and what it shows."""
-        parts = [self.tenant_id, self.services.serving.epoch(), self.principal.revision, *representation]
+        parts = [self.tenant_id, self.serving.epoch(), self.principal.revision, *representation]
         return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()[:32]
 
     def _has(self, etag: str) -> bool:

@@ -16,7 +16,7 @@ from litestar.concurrency import sync_to_thread
 from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler
 
-from api.engine.serving import Snapshot
+from api.engine.serving import Serving, Snapshot
 from api.errors import ApiError
 from api.http import formats, media_types
 from api.http.auth import bearer
@@ -45,6 +45,7 @@ class EmbedCall:
     services: Services
     request: Request[Any, Any, Any]
     claims: Claims
+    shard: int
     media_type: str
     now: datetime
 
@@ -57,6 +58,11 @@ class EmbedCall:
     def tenant_id(self) -> str:
         """The tenant of the request; it limits the visible data."""
         return self.claims.tenant
+
+    @property
+    def serving(self) -> Serving:
+        """The published versions of the tenant's shard."""
+        return self.services.shards.of(self.shard)
 
     @property
     def report(self) -> Report:
@@ -82,7 +88,7 @@ class EmbedCall:
         Raises:
             ApiError: 410, all versions with this data have been removed.
         """
-        return self.services.serving.tenant_snapshot(self.tenant_id, data_version)
+        return self.serving.tenant_snapshot(self.tenant_id, data_version)
 
     def respond(self, found: Schema, operation: RouteSpec) -> Response[bytes]:
         """Return an uncacheable JSON response; compress large ones, since a year of days has about 200 kB."""
@@ -114,7 +120,7 @@ async def authorize_embed(connection: ASGIConnection[Any, Any, Any, Any], handle
         state["headers"] = services.limiter.admit(address_key(connection.client.host if connection.client else None))
     token = bearer(connection) if operation.form is None else await _form_token(connection)
     claims = signer_of(services).read(token)
-    await sync_to_thread(_check_session, services, claims)
+    state["shard"] = await sync_to_thread(_check_session, services, claims)
     state["claims"] = claims
     state["headers"] = await services.admit(f"embed {claims.tenant}")
     if claims.report not in operation.reports:
@@ -128,8 +134,8 @@ async def authorize_embed(connection: ASGIConnection[Any, Any, Any, Any], handle
 
 def provide_embed_call(request: Request[Any, Any, Any]) -> EmbedCall:
     """Return the authorized request to its handler."""
-    state = request.scope["state"]
-    return EmbedCall(request.app.state.services, request, state["claims"], state["media_type"], utc_now())
+    state, services = request.scope["state"], request.app.state.services
+    return EmbedCall(services, request, state["claims"], state["shard"], state["media_type"], utc_now())
 
 
 async def _form_token(connection: ASGIConnection[Any, Any, Any, Any]) -> str:
@@ -143,8 +149,11 @@ async def _form_token(connection: ASGIConnection[Any, Any, Any, Any]) -> str:
     return tokens[0]
 
 
-def _check_session(services: Services, claims: Claims) -> None:
+def _check_session(services: Services, claims: Claims) -> int:
+    """Check that the token's embed id and key are in force, and return the tenant's shard."""
     with services.store.read() as session:
-        is_embedded = embedding.present_id(session, claims.tenant) == claims.embed
-        if not is_embedded or not access.is_in_force(session, claims.tenant, claims.key):
-            raise revoked()
+        present = embedding.find_present(session, claims.tenant)
+        is_key_valid = access.is_in_force(session, claims.tenant, claims.key)
+    if present is None or present.embed_id != claims.embed or not is_key_valid:
+        raise revoked()
+    return present.shard

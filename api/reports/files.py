@@ -53,7 +53,7 @@ def stream_report(
     block = "empty" if as_of.block_number is None else str(as_of.block_number)
     name = f"{_UNSAFE.sub('-', subject)[:64].strip('-.') or 'report'}-{_FILE_NAMES[call.report]}-{block}.csv"
     count = call.services.batch_size(reads_columns=reads_columns)
-    batches = read_batches(call.services.serving, version, rows, count)
+    batches = read_batches(call.serving, version, rows, count)
     shown = coverage if has_all_rows else msgspec.structs.replace(coverage, complete=False)
     context = FileContext(_Head(as_of=as_of, coverage=shown)).headers()
     return formats.stream_file(row_type, batches, {**NO_STORE, **formats.attachment(name), **context})

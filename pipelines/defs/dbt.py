@@ -14,6 +14,7 @@ from pipelines.defs.keys import BUILD, filled_by
 from pipelines.defs.project import DbtError, keep_manifest, parsed_project, run_dbt
 from pipelines.defs.resources import Warehouse
 from pipelines.defs.runs import REBUILD_TAG, has_tag, shard_pool
+from pipelines.defs.sharing import served_version
 from pipelines.raw.builds import (
     begin_build,
     build_identity,
@@ -115,14 +116,18 @@ def transform_assets(networks: Mapping[str, Network]) -> dg.AssetsDefinition:
 
     keys = {unique_id: translator.get_asset_key(node) for unique_id, node in manifest["nodes"].items()}
 
-    def build_models(context: dg.AssetExecutionContext, warehouse: Warehouse, *, anew: bool) -> _Build:
+    def build_models(
+        context: dg.AssetExecutionContext, warehouse: Warehouse, served: int | None, *, anew: bool
+    ) -> _Build:
         """Build the models that the step selects; all of them from the raw tables if `anew`, or if the marts are lost.
+
+        `served` is the version in force for API nodes on other machines when the step began.
 
         Raises:
             DbtError: dbt failed before it built a model, and no file is damaged.
         """
         port, mark = warehouse.port, uuid.uuid4().hex
-        before = port.mark_marts(mark)
+        before = port.mark_marts(mark, served)
         with warehouse.open() as connection:
             keeps_marts = begin_build(connection, project.fingerprint, None if anew else before, mark)
             empty = [f"tag:{tag}" for tag, has_any in NEEDED.items() if not has_any(connection)]
@@ -133,7 +138,7 @@ def transform_assets(networks: Mapping[str, Network]) -> dg.AssetsDefinition:
             # Models of another build or project may have computed other rows or columns, so everything is rebuilt.
             context.log.info("all marts are built again from the raw tables")
             port.discard_marts()
-            port.mark_marts(mark)
+            port.mark_marts(mark, served)
             arguments.append("--full-refresh")
         if keeps_marts and BUILD not in context.selected_asset_keys:
             chosen = [name for name, key in keys.items() if key in context.selected_asset_keys]
@@ -157,16 +162,16 @@ def transform_assets(networks: Mapping[str, Network]) -> dg.AssetsDefinition:
             if not (is_due or anew) and port.has_marts() and port.is_newest_readable():
                 context.log.info("nothing new: the marts are not rebuilt")
                 return
-            published = port.published()
-            newest = max(newest_publication(connection), published.version if published else 0)
+            published, served = port.published(), served_version(warehouse.settings)
+            newest = max(newest_publication(connection), published.version if published else 0, served or 0)
             advance(connection, newest, warehouse.settings.as_of_seconds)
-        built = build_models(context, warehouse, anew=anew)
+        built = build_models(context, warehouse, served, anew=anew)
         if is_damage(built.failed):
             # Raw tables cannot be computed again, so this raises if they are damaged too.
             port.check_rows("raw")
             if not anew:
                 context.log.warning(f"computed tables are damaged, and all are built again: {built.failed}")
-                built = build_models(context, warehouse, anew=True)
+                built = build_models(context, warehouse, served, anew=True)
         yield from _events(built.results, keys, checks)
         if built.failed:
             raise dg.Failure(built.failed, allow_retries=False)

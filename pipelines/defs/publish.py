@@ -8,6 +8,7 @@ from control import version_pins
 from control.store import open_store
 from pipelines.defs.keys import BUILD, OUTCOME, OUTCOME_LAST, PUBLICATION, SNAPSHOT
 from pipelines.defs.resources import Warehouse
+from pipelines.defs.sharing import open_publisher
 from pipelines.deliver.progress import write_progress
 from pipelines.raw.builds import (
     finish_batch,
@@ -17,6 +18,7 @@ from pipelines.raw.builds import (
     transformed_revision,
 )
 from pipelines.tenants.configuration import batch_of_run
+from warehouse.port import SharingError
 
 
 @dg.asset(key=PUBLICATION, deps=[BUILD], group_name="serving", kinds={"duckdb"})
@@ -25,12 +27,24 @@ def publication(context: dg.AssetExecutionContext, warehouse: Warehouse) -> dg.M
     with warehouse.open() as connection:
         batch_id, recorded = transformed_batch(connection), newest_publication(connection)
         revision = transformed_revision(connection)
-    published = warehouse.port.publish(batch_id, recorded, revision)
-    with warehouse.open() as connection:
-        record_publication(connection, published.version, batch_id)
-    with closing(open_store(warehouse.settings)) as store, store.write() as session:
-        pinned = version_pins.pinned_while_removing(session)
-        removed = warehouse.port.remove_old_versions(pinned)
+    settings = warehouse.settings
+    with closing(open_store(settings)) as store:
+        publisher = open_publisher(settings, store)
+        try:
+            published = warehouse.port.publish(batch_id, recorded, revision, publisher)
+        except SharingError as error:
+            raise dg.Failure(f"{error}; the next cycle publishes again", allow_retries=False) from error
+        with warehouse.open() as connection:
+            record_publication(connection, published.version, batch_id)
+        with store.write() as session:
+            pinned = version_pins.pinned_while_removing(session, shard=settings.shard)
+            removed = warehouse.port.remove_old_versions(pinned)
+            outdated = publisher.forget_old_versions(session, pinned) if publisher else []
+        if publisher:
+            try:
+                publisher.delete(outdated)
+            except SharingError as error:
+                context.log.warning(f"{error}; later cycles delete them")
     if missing := warehouse.port.megabytes_missing(pinned):
         context.log.warning(
             f"versions pinned by cursors need {missing} MB more than LEDGERMART_VERSION_DISK_BUDGET_MB; until they "

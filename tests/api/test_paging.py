@@ -235,7 +235,7 @@ def test_cursor_of_an_earlier_release_expires(ledger: Ledger) -> None:
     """Earlier cursors were pinned to one version and have no record of delivered rows."""
     answer = ledger.get(f"{URLS[ledger.kind]}?limit=5")
     services = ledger.client.app.state.services
-    cipher, epoch = services.cursor_cipher(), services.serving.epoch()
+    cipher, epoch = services.cursor_cipher(), services.shards.of(0).epoch()
     request: Any = type("Request", (), {"scope": {"path": URLS[ledger.kind], "query_string": b""}})()
     scope = cursor_scope(request, ledger.world.tenant_id, utc_now())
     now = cipher.decrypt(scope, epoch, answer.json()["page"]["nextCursor"])

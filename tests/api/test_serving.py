@@ -130,7 +130,7 @@ def test_cursor_with_a_key_of_another_form_is_refused(world: World, client: Test
     path = f"{TOKEN}/cap-table"
     answer = client.get(f"{path}?limit=1")
     services = client.app.state.services
-    cipher, epoch = services.cursor_cipher(), services.serving.epoch()
+    cipher, epoch = services.cursor_cipher(), services.shards.of(0).epoch()
     request: Any = type("Request", (), {"scope": {"path": path, "query_string": b""}})()
     scope = cursor_scope(request, world.tenant_id, utc_now())
     now = cipher.decrypt(scope, epoch, answer.json()["page"]["nextCursor"])

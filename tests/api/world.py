@@ -290,7 +290,7 @@ def report(world: World, operation_id: str, now: datetime | None = None, **value
         assert operations.report(session, 0, key, operations.Report(**values), now)
 
 
-def _settings(directory: Path) -> Settings:
+def _settings(directory: Path, more: Mapping[str, str] | None = None) -> Settings:
     return load_settings(
         {
             "LEDGERMART_DATA_DIR": str(directory / "data"),
@@ -299,15 +299,16 @@ def _settings(directory: Path) -> Settings:
             "LEDGERMART_QUERY_TIMEOUT_SECONDS": "900",
             # The minute of the rate limit does not end while the clock is stopped.
             "LEDGERMART_RATE_LIMIT_PER_MINUTE": "1000000",
+            **(more or {}),
         }
     )
 
 
-def make_world(directory: Path) -> World:
-    """Create the control store and version 1 of the marts."""
+def make_world(directory: Path, more: Mapping[str, str] | None = None) -> World:
+    """Create the control store and version 1 of the marts; `more` has further settings."""
     networks_file = directory / "networks.toml"
     networks_file.write_text(NETWORKS)
-    settings = _settings(directory)
+    settings = _settings(directory, more)
     store = open_store(settings)
     store.migrate()
     world = World(settings, store)

@@ -254,7 +254,7 @@ class Tenant:
         """Wait until the applications serve the published version; they check for it several times a second."""
         for client in self._clients:
             state = client.app.state
-            while state.settings is settings and state.services.serving.in_force().version != version:
+            while state.settings is settings and state.services.shards.of(0).in_force().version != version:
                 time.sleep(0.01)
 
     def _ask(self, client: TestClient[Any], method: str, path: str, sent: Mapping[str, Any]) -> Answer:

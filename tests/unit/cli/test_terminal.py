@@ -43,7 +43,7 @@ def test_status_doctor_and_export_print_no_control_characters() -> None:
     network |= {"tracked": 1, "head": 1, "collectedTo": 1, "requests": None}
     source = {"priceSource": HOSTILE, "polledAt": None, "prices": 0, "problems": 0, "error": HOSTILE}
     status = {"isInitialised": True, "networks": [network], "operations": [], "priceSources": [source]}
-    status |= {"version": None, "versionMegabytesMissing": 0, "writer": HOSTILE}
+    status |= {"version": None, "versionMegabytesMissing": 0, "shards": [], "writer": HOSTILE}
     status |= {"worker": {"lookedAt": "2026-01-01T00:00:00+00:00", "trouble": HOSTILE}}
     node = NodeCheck("local", 1, HOSTILE, detail=HOSTILE)
     exported = {"files": [], "dataVersion": 1, "tenant": HOSTILE, "folder": HOSTILE}

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from control.serving import PointerMovedError, Served, forget, publish, read_kept, read_served, served_shards
+from control.serving import PointerMovedError, Served, find_kept, forget, publish, read_kept, read_served, read_shards
 from control.store import ControlStore
 from tests.unit.control.conftest import on_both
 
@@ -26,7 +26,13 @@ def test_the_version_in_force_follows_the_one_that_was_found(store: ControlStore
     with store.read() as session:
         assert read_served(session, 1) == served(2)
         assert read_kept(session, 1) == [served(1), served(2)]
-        assert served_shards(session) == [1, 2]
+        shards = read_shards(session)
+        assert {shard: (found.in_force, list(found.kept)) for shard, found in shards.items()} == {
+            1: (2, [1, 2]),
+            2: (7, [7]),
+        }
+        assert shards[1].served == find_kept(session, 1, 2) == served(2)
+        assert find_kept(session, 2, 1) is None
 
 
 @on_both

@@ -21,6 +21,7 @@ def test_defaults() -> None:
         shard=0,
         lake=None,
         lake_data="none",
+        versions=None,
         networks_file=checkout / "control/networks/networks.toml",
         price_sources_file=checkout / "control/pricing/sources.toml",
         api_host="127.0.0.1",
@@ -111,6 +112,39 @@ def test_a_malformed_number_names_its_variable(value: str) -> None:
 def test_a_malformed_control_url_is_refused(url: str) -> None:
     with pytest.raises(SettingsError, match="LEDGERMART_CONTROL_URL"):
         load_settings({"LEDGERMART_CONTROL_URL": url})
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("s3://bucket/prefix", "s3://bucket/prefix"),
+        ("s3://bucket", "s3://bucket"),
+        ("shared", "{folder}/shared"),
+        ("/mnt/shared", "/mnt/shared"),
+        ("none", None),
+    ],
+)
+def test_the_store_of_versions_is_a_bucket_or_a_folder(
+    text: str, place: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    settings = load_settings({"LEDGERMART_VERSIONS": text, "LEDGERMART_CONTROL_URL": "postgresql://host/base"})
+    assert settings.versions == (place.format(folder=tmp_path) if place else None)
+
+
+@pytest.mark.parametrize(
+    "text", ["s3://", "s3://key:hush@bucket/prefix", "s3://bucket/a?hush=1", "https://bucket/hush"]
+)
+def test_a_malformed_store_of_versions_is_refused_without_its_secrets(text: str) -> None:
+    with pytest.raises(SettingsError, match=r"LEDGERMART_VERSIONS is no store of versions; set it to s3://") as caught:
+        load_settings({"LEDGERMART_VERSIONS": text, "LEDGERMART_CONTROL_URL": "postgresql://host/base"})
+    assert "hush" not in str(caught.value)
+
+
+def test_shared_versions_need_a_control_store_that_other_machines_reach() -> None:
+    fix = r"LEDGERMART_VERSIONS is set, but LEDGERMART_CONTROL_URL is an SQLite file.*; set LEDGERMART_CONTROL_URL to"
+    with pytest.raises(SettingsError, match=fix):
+        load_settings({"LEDGERMART_VERSIONS": "s3://bucket/prefix"})
 
 
 @pytest.mark.parametrize("host", ["http://localhost", "a b"])

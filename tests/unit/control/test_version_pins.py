@@ -80,3 +80,15 @@ def test_each_tenant_pins_versions_separately(store: ControlStore) -> None:
         assert version_pins.pinned(session, NOON, first) == {7}
         assert version_pins.pinned(session, NOON, second) == {7, 8}
         assert version_pins.pinned(session, NOON + 70 * MINUTE) == {7}
+
+
+@on_both
+def test_pins_belong_to_the_shard_of_their_tenant(store: ControlStore) -> None:
+    with store.write() as session:
+        first, second = tenant(session), tenant(session, "other")
+        session.get_one(Tenant, second).shard = 1
+        version_pins.pin(session, 7, first, NOON)
+        version_pins.pin(session, 8, second, NOON)
+        assert version_pins.pinned(session, NOON, shard=0) == {7}
+        assert version_pins.pinned_while_removing(session, NOON, shard=1) == {8}
+        assert version_pins.pinned_while_removing(session, NOON) == {7, 8}
