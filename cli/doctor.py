@@ -243,7 +243,7 @@ def _published(settings: Settings) -> Check:
 
 def _shared_versions(settings: Settings) -> Check:
     """Put, fetch and delete an object in the store of versions, and read the records of versions."""
-    # Imported only where configured: its client of S3 takes time to load.
+    # Imported only where it is configured.
     from warehouse.shared import try_store
 
     name = "store of versions"

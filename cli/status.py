@@ -4,6 +4,7 @@ It is read from the control store, the state of the last cycle and `current.json
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from datetime import datetime
 from typing import Any
 
@@ -30,17 +31,17 @@ def read_status(settings: Settings) -> dict[str, Any]:
     """Return everything that the command shows, as one object."""
     networks = networks_in_force(settings)
     missing = networks_missing(settings, networks)
-    store = open_store(settings)
     tables: Mapping[str, Sequence[Any]] = {}
     unfinished, pinned, shards = [], set[int](), dict[int, ShardVersions]()
-    if Warehouse(settings).has_remains():
-        check_exists(settings, store)
-    if store.is_current():
-        with store.read() as session:
-            tables = read_snapshot(session, settings.shard).tables
-            unfinished = operations.unfinished(session, settings.shard)
-            pinned = version_pins.pinned(session, shard=settings.shard)
-            shards = serving.read_shards(session) if settings.versions else shards
+    with closing(open_store(settings)) as store:
+        if Warehouse(settings).has_remains():
+            check_exists(settings, store)
+        if store.is_current():
+            with store.read() as session:
+                tables = read_snapshot(session, settings.shard).tables
+                unfinished = operations.unfinished(session, settings.shard)
+                pinned = version_pins.pinned(session, shard=settings.shard)
+                shards = serving.read_shards(session) if settings.versions else shards
     progress = read_progress(settings.data_dir)
     publication = Warehouse(settings).published()
     tenants = tables.get("control_tenants", ())

@@ -1,7 +1,7 @@
 """Published versions on several machines: files in a store of objects, records of them in the control store.
 
 A pipeline publishes the versions of its shard. API nodes fetch the versions of all shards into their data folders.
-Import this module only where LEDGERMART_VERSIONS is set: its client of S3 takes time to load.
+Import this module only where LEDGERMART_VERSIONS is set.
 """
 
 import json

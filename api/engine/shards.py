@@ -154,7 +154,7 @@ class Follower:
 def _open_shared(settings: Settings, store: ControlStore) -> SharedVersions | None:
     if settings.versions is None:
         return None
-    # Imported only where configured: its client of S3 takes time to load.
+    # Imported only where it is configured.
     from warehouse.shared import SharedVersions
 
     return SharedVersions(settings, store)

@@ -16,7 +16,7 @@ def open_publisher(settings: Settings, store: ControlStore) -> ShardPublisher | 
     """Return the publisher of the settings' shard; None if LEDGERMART_VERSIONS is not set."""
     if settings.versions is None:
         return None
-    # Imported only where configured: its client of S3 takes time to load.
+    # Imported only where it is configured.
     from warehouse.shared import ShardPublisher
 
     return ShardPublisher(settings, store)

@@ -11,8 +11,11 @@ import pytest
 
 from warehouse.versions import (
     PointerError,
+    Publication,
+    SharingError,
     current_publication,
     epoch_of,
+    mark_build,
     megabytes_needed,
     newest_is_readable,
     publish,
@@ -319,3 +322,107 @@ def test_an_epoch_ends_with_a_restore_or_a_lost_pointer(
             (serving / "marts-000000000002.duckdb").unlink()
     publish(marts, serving, batch, recorded, revision)
     assert (_epoch(serving) != before) is is_new
+
+
+class _Control:
+    """Records of one shard, like those in the control store."""
+
+    def __init__(self) -> None:
+        self.served: tuple[int, str] | None = None
+        self.fails = False
+
+    def newest(self) -> tuple[int, str] | None:
+        return self.served
+
+    def put_in_force(self, path: Path, publication: Publication, pointer: str, before: int | None) -> None:
+        assert path.exists()
+        if self.fails or before != (self.served[0] if self.served else None):
+            raise SharingError("not served")
+        self.served = publication.version, pointer
+
+
+def _publish_shared(
+    marts: Path, serving: Path, control: _Control, batch: int, recorded: int, revision: int = 7
+) -> tuple[int, str]:
+    version = publish(marts, serving, batch, recorded, revision, control).version
+    assert control.served is not None
+    assert json.loads(control.served[1]) == json.loads((serving / "current.json").read_text())
+    return version, _epoch(serving)
+
+
+def test_a_shared_version_continues_numbers_and_epoch_of_the_control_store(marts: Path, tmp_path: Path) -> None:
+    """The warehouse is moved to another machine, whose folder of versions is empty."""
+    control = _Control()
+    _, epoch = _publish_shared(marts, tmp_path / "first", control, batch=7, recorded=0)
+    assert _publish_shared(marts, tmp_path / "first", control, batch=8, recorded=1) == (2, epoch)
+    assert _publish_shared(marts, tmp_path / "second", control, batch=9, recorded=2) == (3, epoch)
+    # The first machine publishes again: its folder is older than the control store.
+    version, other = _publish_shared(marts, tmp_path / "first", control, batch=9, recorded=2)
+    assert version == 4
+    assert other == epoch
+
+
+@pytest.mark.parametrize(
+    ("batch", "recorded", "revision", "loss", "is_new"),
+    [
+        (9, 2, 7, None, False),
+        (9, 1, 7, None, False),  # killed before the warehouse recorded the second version
+        (9, 0, 7, None, True),  # an empty warehouse
+        (7, 2, 7, None, True),
+        (9, 2, 6, None, True),
+        (9, 2, 7, "local pointer", False),
+        (9, 2, 7, "record", True),  # the control store was restored
+        (9, 2, 7, "newest record", False),
+        (9, 2, 6, "newest record", True),
+    ],
+)
+def test_a_shared_epoch_ends_with_a_restore_of_either_store(
+    marts: Path, tmp_path: Path, batch: int, recorded: int, revision: int, loss: str | None, is_new: bool
+) -> None:
+    control, serving = _Control(), tmp_path / "serving"
+    _publish_shared(marts, serving, control, batch=7, recorded=0, revision=6)
+    first = control.served
+    _, before = _publish_shared(marts, serving, control, batch=8, recorded=1)
+    match loss:
+        case "local pointer":
+            (serving / "current.json").unlink()
+        case "record":
+            control.served = None
+        case "newest record":
+            control.served = first
+    version, epoch = _publish_shared(marts, serving, control, batch, recorded, revision)
+    assert version == 3
+    assert (epoch != before) is is_new
+
+
+def test_a_version_that_is_not_served_leaves_nothing_and_is_published_again(marts: Path, tmp_path: Path) -> None:
+    control, serving = _Control(), tmp_path / "serving"
+    _, epoch = _publish_shared(marts, serving, control, batch=7, recorded=0)
+    control.fails = True
+    for batch in (8, 9, 10):
+        with pytest.raises(SharingError):
+            publish(marts, serving, batch, 1, 7, control)
+    assert list(published_versions(serving)) == [1]
+    control.fails = False
+    assert _publish_shared(marts, serving, control, batch=11, recorded=1) == (2, epoch)
+
+
+def test_a_version_replaces_the_one_that_was_in_force_before_the_build(marts: Path, tmp_path: Path) -> None:
+    control, serving = _Control(), tmp_path / "serving"
+
+    def begin_build() -> None:
+        with duckdb.connect(str(marts)) as connection:
+            mark_build(connection, "token", control.served[0] if control.served else None)
+
+    begin_build()
+    _publish_shared(marts, serving, control, batch=7, recorded=0)
+    begin_build()
+    pointer = control.served
+    assert pointer is not None
+    # Another builder publishes between the build and its publication.
+    control.served = (2, pointer[1])
+    with pytest.raises(SharingError):
+        publish(marts, serving, 8, 1, 7, control)
+    assert control.served[0] == 2
+    begin_build()
+    assert _publish_shared(marts, serving, control, batch=9, recorded=1)[0] == 3
