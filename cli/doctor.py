@@ -131,7 +131,7 @@ def diagnose(settings: Settings, chosen: Sequence[str], deep: Deep | None = None
         checks.append(Check("control store", "wrong", str(error)))
     checks.append(_restore(settings))
     if settings.versions is not None:
-        checks.append(_shared_versions(settings))
+        checks.append(check_shared_versions(settings))
     files = _files(settings) if deep is None else examine_files(settings, deep.backup, deep.on_wait)
     checks += [_published(settings), *files, *_ports(settings), _exposure(settings)]
     for name in chosen:
@@ -241,7 +241,7 @@ def _published(settings: Settings) -> Check:
     return Check("published", "ok", f"version {publication.version}, {age(publication.published_at)} old")
 
 
-def _shared_versions(settings: Settings) -> Check:
+def check_shared_versions(settings: Settings) -> Check:
     """Put, fetch and delete an object in the store of versions, and read the records of versions."""
     # Imported only where it is configured.
     from warehouse.shared import try_store

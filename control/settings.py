@@ -76,8 +76,8 @@ VARIABLES = (
     Variable(
         "LEDGERMART_VERSIONS",
         "none",
-        "store from which API nodes on several machines fetch the published versions: s3://bucket/prefix, or the path "
-        "of a shared folder; it needs a PostgreSQL LEDGERMART_CONTROL_URL; `none`: the API reads the data folder",
+        "store of published versions for API nodes on several machines: s3://bucket/prefix, or the path of a shared "
+        "folder. LEDGERMART_CONTROL_URL must be PostgreSQL. `none`: the API reads the data folder",
     ),
     Variable("LEDGERMART_NETWORKS", "control/networks/networks.toml", "file with the network definitions"),
     Variable("LEDGERMART_PRICE_SOURCES", "control/pricing/sources.toml", "file with the price source definitions"),
@@ -486,7 +486,7 @@ def _versions(variables: Mapping[str, str], data_dir: Path) -> str | None:
     if "://" not in text:
         place = str(_path(variables, name, data_dir))
     elif not _STORE_OF_VERSIONS.fullmatch(text):
-        # Not the value: it may hold a password.
+        # The message leaves the value out, because it may hold a password.
         raise SettingsError(
             f"{name} is no store of versions; set it to s3://bucket/prefix, to the path of a folder that all machines "
             "share, or to none; credentials belong into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"

@@ -46,7 +46,7 @@ def pinned_while_removing(session: Session, now: datetime | None = None, *, shar
 
     Args:
         now: the present instant.
-        shard: shard whose tenants' pins are returned; None for all tenants.
+        shard: return only pins of its tenants; None for all tenants.
     """
     _wait_for_others(session)
     now = now or utc_now()

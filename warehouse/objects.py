@@ -95,7 +95,7 @@ class Objects:
                     digest.update(chunk)
                     copy.write(chunk)
             if (count, digest.hexdigest()) != (stored.byte_count, stored.sha256):
-                raise ObjectStoreError(f"{stored.name}: its content is not what was stored")
+                raise ObjectStoreError(f"{stored.name}: its content differs from the stored object")
             sync(part)
             part.replace(target)
         finally:

@@ -46,7 +46,6 @@ class ShardPublisher:
     def __init__(self, settings: Settings, store: ControlStore) -> None:
         self._settings = settings
         self._shard = settings.shard
-        self._prefix = f"shard-{settings.shard}"
         self._store = store
 
     def newest(self) -> tuple[int, str] | None:
@@ -70,7 +69,7 @@ class ShardPublisher:
         """
         version = publication.version
         try:
-            stored = open_objects(self._settings).put(path, self._prefix)
+            stored = open_objects(self._settings).put(path, self._prefix(pointer))
             self.record(Served(version, *stored, pointer, publication.published_at), before)
         except (ObjectStoreError, PointerMovedError, StoreUnavailable) as error:
             raise SharingError(f"version {version} is not served: {error}") from error
@@ -101,22 +100,30 @@ class ShardPublisher:
         return old
 
     def delete(self, removed: Sequence[Served], now: datetime | None = None) -> None:
-        """Delete the objects of removed versions, and old objects that have no record.
+        """Delete the objects of removed versions, and old objects of the present epoch that have no record.
+
+        Objects of other epochs stay: a copy of the installation, such as a trial restore, may use the same store.
 
         Raises:
             SharingError: a store does not answer. A later call deletes the rest by age.
         """
         try:
             with self._store.read() as session:
-                recorded = {served.object_name for served in serving.read_kept(session, self._shard)}
+                kept = serving.read_kept(session, self._shard)
+            recorded = {served.object_name for served in kept}
             objects, oldest = open_objects(self._settings), (now or utc_now()) - ORPHAN_AGE
             for served in removed:
                 objects.delete(served.object_name)
-            for found in objects.list(self._prefix):
-                if found.name not in recorded and found.modified_at < oldest:
-                    objects.delete(found.name)
+            for prefix in {self._prefix(served.pointer) for served in kept[-1:]}:
+                for found in objects.list(prefix):
+                    if found.name not in recorded and found.modified_at < oldest:
+                        objects.delete(found.name)
         except (ObjectStoreError, StoreUnavailable) as error:
             raise SharingError(f"old versions are not deleted from the store of versions: {error}") from error
+
+    def _prefix(self, pointer: str) -> str:
+        """Return the prefix of the objects of one epoch."""
+        return f"shard-{self._shard}/{json.loads(pointer)['epoch']}"
 
 
 class VersionCache(PublishedVersions):

@@ -13,6 +13,7 @@ from litestar.testing import TestClient
 
 from api.engine import shards
 from api.examples import EXAMPLE_TOKEN_ID
+from cli.doctor import check_shared_versions
 from control import serving, version_pins
 from control.clock import utc_now
 from control.models import Tenant
@@ -39,6 +40,11 @@ def objects() -> Iterator[ObjectStore]:
         yield running
 
 
+def pointer_of(path: Path, shard: int) -> str:
+    """Return the pointer to a version's file."""
+    return json.dumps(json.loads((path.parent / "current.json").read_text()) | {"epoch": f"of-shard-{shard}"})
+
+
 @dataclass
 class Builders:
     """The pipelines of all shards, each with a folder of its own."""
@@ -57,12 +63,11 @@ class Builders:
         rows = marts_rows(self.world)
         own = [row for row in rows["token_activities"] if row["token_id"] == EXAMPLE_TOKEN_ID]
         rows["token_activities"] = own[:activities]
-        path = publish(self.settings(shard).serving_dir, version, rows, epoch=f"of shard {shard}")
+        path = publish(self.settings(shard).serving_dir, version, rows, epoch=f"of-shard-{shard}")
         publisher = self.publisher(shard)
         newest = publisher.newest()
         publication = Publication(version, path.name, utc_now())
-        pointer = (path.parent / "current.json").read_text()
-        publisher.put_in_force(path, publication, pointer, None if newest is None else newest[0])
+        publisher.put_in_force(path, publication, pointer_of(path, shard), None if newest is None else newest[0])
         with self.world.store.read() as session:
             found = serving.find_kept(session, shard, version)
         assert found is not None
@@ -228,12 +233,12 @@ def test_a_changed_object_is_refused_and_named(builders: Builders, start: StartN
     settings = builders.settings(0)
     path = publish(settings.serving_dir, 2, marts_rows(builders.world))
     publisher = _Falsifying(settings, builders.world.store, objects, place.removeprefix("s3://versions/"))
-    pointer = (path.parent / "current.json").read_text()
-    publisher.put_in_force(path, Publication(2, path.name, utc_now() - timedelta(seconds=30)), pointer, 1)
+    published = Publication(2, path.name, utc_now() - timedelta(seconds=30))
+    publisher.put_in_force(path, published, pointer_of(path, 0), 1)
     eventually(lambda: node.health()["status"] == "degraded", "the node refuses the object")
     health = node.health()
     (shard,) = health["shards"]
-    assert "its content is not what was stored" in shard["trouble"]
+    assert "its content differs from the stored object" in shard["trouble"]
     assert health["detail"] == f"shard 0: {shard['trouble']}"
     assert 30 <= shard["secondsBehind"] < 600
     assert node.activities() == 2
@@ -245,7 +250,7 @@ def test_a_changed_object_is_refused_and_named(builders: Builders, start: StartN
 
 
 class _Falsifying(ShardPublisher):
-    """A publisher whose object is replaced by one of the same size before it is recorded."""
+    """Publisher that replaces its object by one of the same size before the record is made."""
 
     def __init__(self, settings: Settings, store: Any, objects: ObjectStore, prefix: str) -> None:
         super().__init__(settings, store)
@@ -257,7 +262,7 @@ class _Falsifying(ShardPublisher):
         super().record(*arguments)
 
 
-def test_what_is_cached_stays_served_while_the_store_is_down(
+def test_cached_versions_stay_served_while_the_store_is_down(
     builders: Builders, objects: ObjectStore, start: StartNode
 ) -> None:
     builders.publish(1, activities=2)
@@ -299,7 +304,7 @@ def test_each_shard_has_versions_of_its_own(builders: Builders, start: StartNode
     assert node.client.get(TOKEN).json()["asOf"]["dataVersion"] == 1
     assert [shard["shard"] for shard in node.health()["shards"]] == [0, 1]
     assert node.versions(0) == [1]
-    # A tenant that moves to another shard begins its pages anew.
+    # A tenant that moves to another shard must start its pages again.
     url = node.client.get(f"{TOKEN}/activities?limit=2").links["next"]["url"]
     with world.store.write() as session:
         session.get_one(Tenant, world.tenant_id).shard = 1
@@ -313,9 +318,21 @@ def test_objects_without_a_record_are_deleted_by_age(builders: Builders, objects
     orphan.write_bytes(b"of a killed builder")
     publisher = builders.publisher()
     store = shared.open_objects(builders.settings(0))
-    store.put(orphan, "shard-0")
+    store.put(orphan, "shard-0/of-shard-0")
+    of_copy = store.put(orphan, "shard-0/of-a-copy")
     publisher.delete([], utc_now())
-    assert len(store.list("shard-0")) == 2
+    assert len(store.list("shard-0")) == 3
     publisher.delete([], utc_now() + ORPHAN_AGE + timedelta(minutes=1))
-    assert [found.name for found in store.list("shard-0")] == [kept]
-    assert json.loads(builders.publisher().newest()[1])["version"] == 1  # type: ignore[index]
+    assert {found.name for found in store.list("shard-0")} == {kept, of_copy.name}
+
+
+def test_doctor_tries_the_store_of_versions(builders: Builders, monkeypatch: pytest.MonkeyPatch) -> None:
+    builders.publish(4)
+    check = check_shared_versions(builders.world.settings)
+    assert (check.verdict, check.detail) == ("ok", "an object was stored, fetched and deleted; shard 0: version 4")
+    assert shared.open_objects(builders.world.settings).list("probe") == []
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong-key")
+    check = check_shared_versions(builders.world.settings)
+    assert check.verdict == "wrong"
+    assert "check LEDGERMART_VERSIONS, AWS_ENDPOINT_URL" in check.detail
+    assert "wrong-key" not in check.detail

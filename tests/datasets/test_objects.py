@@ -52,7 +52,7 @@ def test_another_content_is_refused_and_leaves_nothing(objects: Objects, tmp_pat
     changed = objects.put(source, "x")
     target = tmp_path / "copy" / "b.duckdb"
     target.parent.mkdir()
-    with pytest.raises(ObjectStoreError, match="its content is not what was stored"):
+    with pytest.raises(ObjectStoreError, match="its content differs from the stored object"):
         objects.fetch(changed._replace(byte_count=stored.byte_count, sha256=stored.sha256), target)
     assert list(target.parent.iterdir()) == []
 

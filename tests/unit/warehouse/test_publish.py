@@ -351,7 +351,7 @@ def _publish_shared(
 
 
 def test_a_shared_version_continues_numbers_and_epoch_of_the_control_store(marts: Path, tmp_path: Path) -> None:
-    """The warehouse is moved to another machine, whose folder of versions is empty."""
+    """The warehouse moves to another machine with an empty folder of versions."""
     control = _Control()
     _, epoch = _publish_shared(marts, tmp_path / "first", control, batch=7, recorded=0)
     assert _publish_shared(marts, tmp_path / "first", control, batch=8, recorded=1) == (2, epoch)
