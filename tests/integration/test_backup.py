@@ -9,13 +9,14 @@ import threading
 import uuid
 from collections.abc import Callable
 from contextlib import ExitStack, closing
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from control import tenants
+from control import serving, tenants
 from control.backups import find_faults, load_dump
 from control.errors import StoreLost, StoreUnavailable
 from control.settings import Settings, load_settings
@@ -335,6 +336,8 @@ def test_a_store_on_postgres_is_dumped_and_restored_into_an_empty_database(
         store.migrate()
         with store.write() as session:
             tenants.create(session, "acme")
+            at = datetime(2026, 3, 1, tzinfo=UTC)
+            serving.publish(session, 0, None, serving.Served(1, "shard-0/a", 10, "0" * 64, "{}", at))
         store.close()
         made = make_backup(source, tmp_path / "backup", SILENT)
         assert [file.name for file in made.files] == ["control.dump", "warehouse.duckdb", "marts_build.duckdb"]
@@ -349,6 +352,8 @@ def test_a_store_on_postgres_is_dumped_and_restored_into_an_empty_database(
         restored = open_store(target)
         with restored.read() as session:
             assert tenants.get_by_name(session, "acme").name == "acme"
+            # So the next publication begins a new epoch.
+            assert serving.read_shards(session) == {}
         restored.close()
         with pytest.raises(StoreUnavailable, match="holds a control store; name an empty database"):
             restore(target, made.folder, SILENT, set_aside=True)

@@ -142,4 +142,11 @@ def test_each_role_includes_the_ones_below(held: str, passes: list[str]) -> None
 
 
 def test_principal_contains_no_secret() -> None:
-    assert {field.name for field in fields(Principal)} == {"tenant_id", "key_id", "role", "last_used_at", "revision", "shard"}
+    assert {field.name for field in fields(Principal)} == {
+        "tenant_id",
+        "key_id",
+        "role",
+        "last_used_at",
+        "revision",
+        "shard",
+    }
