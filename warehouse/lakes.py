@@ -10,16 +10,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import duckdb
 
 from warehouse.extensions import load_extension
 from warehouse.opening import literal, quiet
 from warehouse.s3 import PREFIX, allow_s3
-
-if TYPE_CHECKING:
-    import psycopg
+from warehouse.session_lock import SessionLockBusyError, SessionLockError, session_lock
 
 Result = TypeVar("Result")
 
@@ -27,7 +25,6 @@ _MEMORY_MB = 512
 _THREADS = 2
 _ATTEMPTS = 10
 _POLL_SECONDS = 0.1
-_CONNECT_SECONDS = 10
 # DuckLake stores these as floating-point numbers, or not at all.
 _INEXACT = re.compile(r"\b(U?HUGEINT|BIGNUM|FLOAT|DOUBLE|REAL)\b")
 _CONFLICT = re.compile("ducklake_snapshot|Transaction conflict|maximum retry count|serialize access|deadlock")
@@ -249,49 +246,11 @@ class Lake:
             LakeBusyError: another writer holds the lake; the message names it.
             LakeError: as `open`.
         """
-        import psycopg
-
         try:
-            session = psycopg.connect(
-                self._place.catalogue,
-                autocommit=True,
-                connect_timeout=_CONNECT_SECONDS,
-                application_name=f"ledgermart: {purpose}"[:63],
-            )
-        except psycopg.Error as error:
-            raise unreachable(self.network, str(error)) from None
-        with closing(session):
-            try:
-                # PostgreSQL notices within a minute that this machine is gone, and gives the lock to another one.
-                session.execute("set tcp_keepalives_idle = 20; set tcp_keepalives_interval = 10")
-                self._wait_for_lock(session, wait_seconds)
-            except psycopg.Error as error:
-                raise unreachable(self.network, str(error)) from None
-            with self.open() as opened:
-                yield opened
-
-    def _wait_for_lock(self, session: "psycopg.Connection", wait_seconds: float) -> None:
-        deadline = time.monotonic() + wait_seconds
-        key = f"ledgermart {self.schema}"
-        while True:
-            row = session.execute("select pg_try_advisory_lock(hashtextextended(%s, 0))", [key]).fetchone()
-            if row == (True,):
-                return
-            if time.monotonic() >= deadline:
-                raise LakeBusyError(f"{self.network}: the lake is being written by {_holder(session, key)}")
-            time.sleep(_POLL_SECONDS)
-
-
-def _holder(session: "psycopg.Connection", key: str) -> str:
-    row = session.execute(
-        """
-        select sessions.application_name, sessions.client_addr::text, sessions.backend_start
-        from pg_locks as locks
-        inner join pg_stat_activity as sessions on locks.pid = sessions.pid
-        where
-            locks.locktype = 'advisory' and locks.granted
-            and (locks.classid::bigint << 32 | locks.objid::bigint) = hashtextextended(%s, 0)
-        """,
-        [key],
-    ).fetchone()
-    return "another process" if row is None else f"{row[0]!r} from {row[1] or 'this machine'}, since {row[2]:%H:%M:%S}"
+            with session_lock(self._place.catalogue, f"ledgermart {self.schema}", purpose, wait_seconds):
+                with self.open() as opened:
+                    yield opened
+        except SessionLockBusyError as error:
+            raise LakeBusyError(f"{self.network}: the lake is being written by {error.holder}") from error
+        except SessionLockError as error:
+            raise unreachable(self.network, str(error)) from error

@@ -10,8 +10,10 @@ from datetime import datetime
 from pathlib import Path
 
 import duckdb
+from sqlalchemy.engine import make_url
 
 from control.aside import set_aside
+from control.errors import StoreUnavailable
 from control.settings import Settings
 from warehouse import copies, versions
 from warehouse.damage import (
@@ -24,8 +26,9 @@ from warehouse.damage import (
     unreadable_parts,
 )
 from warehouse.folders import FolderError
-from warehouse.lock import copy_lock, describe_holder, is_locked, writer_lock
+from warehouse.lock import WriterBusyError, copy_lock, describe_holder, is_locked, writer_lock
 from warehouse.opening import connect, open_for_writing
+from warehouse.session_lock import SessionLockBusyError, SessionLockError, session_lock
 from warehouse.versions import PointerError, Publication, Publisher, SharingError
 
 __all__ = [
@@ -167,9 +170,16 @@ class Warehouse:
 
         Raises:
             WriterBusyError: another writer held the lock for longer than LEDGERMART_LOCK_WAIT_SECONDS.
+            StoreUnavailable: the lock of the shard is in PostgreSQL, which does not answer.
         """
-        with writer_lock(self._settings.lock_path, purpose, self._settings.lock_wait_seconds):
-            yield
+        settings = self._settings
+        with writer_lock(settings.lock_path, purpose, settings.lock_wait_seconds):
+            if settings.versions is None:
+                yield
+                return
+            # Several machines could build the shard.
+            with _shard_lock(settings, purpose):
+                yield
 
     def is_written(self) -> bool:
         """Return whether a writer holds the lock, without waiting."""
@@ -454,3 +464,16 @@ def _find_damage(path: Path, fix: str) -> list[str]:
             return []  # deleted meanwhile, as old versions are
         return [f"{path} cannot be read ({reason(error)}); check its owner, its mode, and which program has it open"]
     return [f"{path} is damaged (in {', '.join(parts)}); {fix}"] if parts else []
+
+
+@contextmanager
+def _shard_lock(settings: Settings, purpose: str) -> Iterator[None]:
+    name = f"ledgermart shard {settings.shard}"
+    database = make_url(settings.control_url).set(drivername="postgresql").render_as_string(hide_password=False)
+    try:
+        with session_lock(database, name, purpose, settings.lock_wait_seconds):
+            yield
+    except SessionLockBusyError as error:
+        raise WriterBusyError(settings.lock_path, error.holder, settings.lock_wait_seconds) from error
+    except SessionLockError as error:
+        raise StoreUnavailable("the control store does not answer", str(error)) from error

@@ -1,6 +1,7 @@
 """Lakes: every commit is a compare-and-swap, numbers are exact, and what fails stores nothing."""
 
 import threading
+import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -196,8 +197,7 @@ def test_no_error_names_the_password(tmp_path: Path) -> None:
     for use in (lake.open, lambda: lake.writing("a test", 0)):
         with pytest.raises(LakeError, match="check PostgreSQL") as caught, use():
             pass
-        assert "the-password" not in str(caught.value)
-        assert caught.value.__cause__ is None
+        assert "the-password" not in "".join(traceback.format_exception(caught.value))
 
 
 @pytest.mark.parametrize("times", [20, pytest.param(5_000, marks=LONG)])

@@ -1,0 +1,78 @@
+"""Locks that a session of PostgreSQL holds, and the lock of a shard."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from control.errors import StoreUnavailable
+from control.settings import Settings, load_settings
+from tests.chain.process import free_port
+from tests.unit.control.conftest import unique_name
+from tests.unit.control.postgres import new_database
+from warehouse.lock import WriterBusyError
+from warehouse.port import Warehouse
+from warehouse.session_lock import SessionLockBusyError, session_lock
+
+
+@pytest.fixture
+def database(postgres_server: str) -> Iterator[str]:
+    with new_database(postgres_server, unique_name()) as url:
+        yield url
+
+
+def settings_of(database: str, folder: Path, shard: int = 0) -> Settings:
+    return load_settings(
+        {
+            "LEDGERMART_DATA_DIR": str(folder),
+            "LEDGERMART_CONTROL_URL": database,
+            "LEDGERMART_VERSIONS": str(folder.parent / "versions"),
+            "LEDGERMART_SHARD": str(shard),
+            "LEDGERMART_LOCK_WAIT_SECONDS": "0",
+        }
+    )
+
+
+def test_a_lock_is_held_until_the_block_ends_and_names_its_holder(database: str) -> None:
+    with session_lock(database, "one", "a build", 1):
+        with session_lock(database, "another", "a build", 0):
+            pass
+        with pytest.raises(SessionLockBusyError, match="'ledgermart: a build' from 127"):
+            with session_lock(database, "one", "a second build", 0.3):
+                pass
+    with session_lock(database, "one", "a second build", 0):
+        pass
+
+
+def test_a_lock_ends_with_its_session(database: str) -> None:
+    with session_lock(database, "one", "a build", 1):
+        with psycopg.connect(database, autocommit=True) as session:
+            session.execute(
+                "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'ledgermart: a build'"
+            )
+        with session_lock(database, "one", "a second build", 5):
+            pass
+
+
+def test_one_machine_at_a_time_builds_a_shard(database: str, tmp_path: Path) -> None:
+    first, second, other = (
+        Warehouse(settings_of(database, tmp_path / name, shard))
+        for name, shard in (("first", 3), ("second", 3), ("other", 4))
+    )
+    with first.exclusive("a cycle"):
+        with other.exclusive("a cycle"):
+            pass
+        with pytest.raises(WriterBusyError, match="being written by 'ledgermart: a cycle' from 127"):
+            with second.exclusive("a cycle"):
+                pass
+    with second.exclusive("a cycle"):
+        pass
+
+
+def test_without_its_database_a_shard_is_not_built(tmp_path: Path) -> None:
+    database = f"postgresql://someone:the-password@127.0.0.1:{free_port()}/nothing"
+    with pytest.raises(StoreUnavailable, match="the control store does not answer") as caught:
+        with Warehouse(settings_of(database, tmp_path / "data")).exclusive("a cycle"):
+            pass
+    assert "the-password" not in str(caught.value)
