@@ -81,10 +81,10 @@ def give(connection: duckdb.DuckDBPyConnection, network: Network, lake: Lake, wa
     }
     with lake.writing("giving facts", wait_seconds) as opened:
         giving = _Giving(connection, opened, network, own)
-        rows = giving.correct(given.batch)
+        rows = giving.correct(given)
         rows += giving.add_missing()
         giving.add_verified(settled)
-        rows += giving.add_readings(settled, given.batch)
+        rows += giving.add_readings(settled, given)
     with transaction(connection):
         connection.execute("delete from raw.lake_states where network = ?", [network.name])
         note = [network.name, settled, batch, stored_now()]
@@ -114,7 +114,7 @@ def _newest_batch(connection: duckdb.DuckDBPyConnection, network: str, settled: 
         """
         select max(batch_id)
         from (
-            select batch_id from raw.coverage where network = $network and from_block <= $settled
+            select batch_id from raw.collections where network = $network and from_block <= $settled
             union all
             select batch_id from raw.balance_observations where network = $network and block_number <= $settled
             union all
@@ -172,8 +172,8 @@ class _Giving:
         self.own = own
         self.held = read_ranges(opened, "coverage", list(own))
 
-    def correct(self, batch: int) -> int:
-        """Replace rows that second readings since a cycle have corrected; return the number of rows added."""
+    def correct(self, given: Given) -> int:
+        """Replace rows that second readings have corrected since; return the number of rows added."""
         corrected = [
             BlockRange(first, last)
             for first, last in self.connection.execute(
@@ -181,7 +181,7 @@ class _Giving:
                 select from_block, to_block from raw.verifications
                 where network = ? and batch_id > ? and coalesce(removed_rows, 0) + coalesce(added_rows, 0) > 0
                 """,
-                [self.network, batch],
+                [self.network, given.batch],
             ).fetchall()
         ]
         added = 0
@@ -381,17 +381,19 @@ class _Giving:
                 f"insert into lake.verified_ranges by name select *, {is_sampled} as is_sampled from ranges"
             )
 
-    def add_readings(self, settled: int, batch: int) -> int:
-        """Add readings of balances and supplies since a cycle, with the tenants that may see them."""
-        return sum(self.opened.commit(partial(self._add_readings, table, settled, batch)) for table in READINGS)
+    def add_readings(self, settled: int, given: Given) -> int:
+        """Add readings of balances and supplies that are new, or settled by now, with the tenants that may see them."""
+        return sum(self.opened.commit(partial(self._add_readings, table, settled, given)) for table in READINGS)
 
-    def _add_readings(self, table: str, settled: int, batch: int) -> int:
+    def _add_readings(self, table: str, settled: int, given: Given) -> int:
         readings = self.connection.execute(
             f"""
             select {selected(table)} from raw.{table} as stored
-            where stored.network = ? and stored.block_number <= ? and stored.batch_id > ?
+            where
+                stored.network = ? and stored.block_number <= ?
+                and (stored.block_number > ? or stored.batch_id > ?)
             """,
-            [self.network, settled, batch],
+            [self.network, settled, *given],
         ).to_arrow_reader(_FRAME_ROWS)
         self.opened.load("incoming", readings)
         bounds = self.opened.run("select min(block_number), max(block_number) from incoming").fetchone()

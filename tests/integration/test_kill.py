@@ -52,12 +52,12 @@ class System:
         for _ in range(3 * blocks):
             self.world.mine()
 
-    def configure(self, service: Service) -> list[OperationRow]:
+    def configure(self, service: Service, name: str = "acme") -> list[OperationRow]:
         """Track tokens and wallets from `opening` on; request the history of a token and of two more wallets.
 
         One wallet's history only has balances of its native value, so the service must search for their changes.
         """
-        tenant = service.tenant()
+        tenant = service.tenant(name)
         opened = instant(self.node, self.opening)
         gold, _ = [service.token(tenant, token.address, tracked_from=opened) for token in self.tokens]
         *_, payer = [service.wallet(tenant, wallet, tracked_from=opened) for wallet in self.world.wallets[1:4]]

@@ -15,10 +15,12 @@ from pipelines.chain import finality
 from pipelines.lake import giving
 from pipelines.lake.tables import open_lake
 from pipelines.raw.database import open_warehouse
+from tests.chain.node import AnvilNode
+from tests.chain.world import World
 from tests.datasets.object_store import ObjectStore
 from tests.integration.conftest import MakeService
 from tests.integration.give_facts import give_until_killed
-from tests.integration.harness import Service
+from tests.integration.harness import LocalNetwork, Service
 from tests.integration.past import Chain, Tables, chain_with_past, check_equal, collect, network, stored
 from tests.integration.warm_processes import run_forked
 from tests.oracles.node import instant
@@ -140,6 +142,37 @@ def facts(service: Service) -> dict[str, list[tuple[object, ...]]]:
         "balance_observations": in_lake(service, "from lake.balance_observations order by all"),
         "supply_observations": in_lake(service, "from lake.supply_observations order by all"),
     }
+
+
+def test_a_reading_is_given_once_its_block_is_settled(
+    lake: dict[str, str], node: AnvilNode, make_service: MakeService
+) -> None:
+    world = World(node, wallet_count=3)
+    gold = world.deploy_token("GOLD", 18)
+    world.distribute(gold, 100)
+    service = make_service(LocalNetwork("local", node.url, finality_depth=4), **lake)
+    tenant = service.tenant()
+    service.token(tenant, gold.address, tracked_from=instant(node, 2))
+    for _ in range(4):
+        world.transfer_many(3, [gold], per_block=3)
+        for _ in range(3):
+            world.mine()
+        service.good_cycle()
+    given = "select given_at from raw.lake_states"
+    service.good_cycle()
+    service.good_cycle()
+    after = service.query(given)
+    service.good_cycle()
+    assert service.query(given) == after, "nothing is given without new settled facts"
+    ((settled,),) = service.query("select settled_number from raw.lake_states")
+    expected = service.query(
+        "select token_address, holder_address, block_number, quantity_raw::varchar from raw.balance_observations "
+        "where block_number <= ? order by all",
+        [settled],
+    )
+    columns = "token_address, holder_address, block_number, quantity_raw"
+    assert in_lake(service, f"select {columns} from lake.balance_observations order by all") == expected
+    assert len({row[2] for row in expected}) > 2
 
 
 @pytest.mark.parametrize("kills", [4, LONG])

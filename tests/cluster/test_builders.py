@@ -1,0 +1,171 @@
+"""Builders and API nodes with folders of their own show what one machine shows, whatever is killed."""
+
+import random
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from litestar.testing import TestClient
+from sqlalchemy import select
+
+from api.app import create_app
+from control import access
+from control.clock import stored_now
+from control.models import Tenant
+from control.operations import Status
+from tests.chain.node import AnvilNode
+from tests.cluster.commands import cycle_until_killed
+from tests.datasets.object_store import ObjectStore
+from tests.integration.conftest import MakeService
+from tests.integration.dbt_runner import Stores
+from tests.integration.harness import LocalNetwork, Service
+from tests.integration.test_kill import System, statuses
+from tests.integration.test_shards import Rows, undated
+from tests.integration.test_transform import content
+from tests.integration.warm_processes import run_forked
+from tests.unit.control.conftest import unique_name
+from tests.unit.control.postgres import new_database
+from tests.waiting import eventually
+from warehouse.versions import current_publication
+
+# Measured speeds, and numbers that count cycles.
+_OF_RUNS = {"publication", "collection_paces", "tenant_versions"}
+LONG = pytest.param(100, marks=[pytest.mark.long, pytest.mark.timeout(3600)])
+
+
+@pytest.fixture
+def shared(postgres_server: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[dict[str, str]]:
+    """Settings that all machines have."""
+    with ObjectStore() as objects, new_database(postgres_server, unique_name()) as control:
+        with new_database(postgres_server, unique_name()) as catalogue:
+            objects.make_bucket("ledgermart")
+            for name, value in objects.variables.items():
+                monkeypatch.setenv(name, value)
+            yield {
+                "LEDGERMART_CONTROL_URL": control,
+                "LEDGERMART_VERSIONS": "s3://ledgermart/versions",
+                "LEDGERMART_LAKE": f"ducklake:postgres:{catalogue}",
+                "LEDGERMART_LAKE_DATA": "s3://ledgermart/lake",
+            }
+
+
+class Builder:
+    """The pipeline of a shard."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self.longest = 15.0
+
+    def cycle(self, *arguments: str) -> None:
+        done = run_forked(cycle_until_killed, (None, *arguments), self._environment())
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    def killed_cycle(self, chance: random.Random) -> bool:
+        """Run a cycle and kill it at a random moment; return whether it was killed."""
+        began = time.monotonic()
+        done = run_forked(cycle_until_killed, (chance.uniform(0, self.longest),), self._environment())
+        if done.returncode == 0:
+            # It was quicker: kill earlier from now on.
+            self.longest = time.monotonic() - began
+        assert done.returncode in (0, -signal.SIGKILL), done.stdout + done.stderr
+        return done.returncode != 0
+
+    def _environment(self) -> dict[str, str]:
+        return self.service.environment(LEDGERMART_CYCLE_SECONDS="86400")
+
+    def marts(self, folder: Path, began: str) -> dict[str, Rows]:
+        """Return the published marts, without what depends on the time and the number of cycles."""
+        serving = self.service.settings.serving_dir
+        current = current_publication(serving)
+        assert current is not None
+        stores = Stores(folder)
+        folder.mkdir()
+        stores.marts.write_bytes((serving / current.file).read_bytes())
+        found = content(stores)
+        # Addresses are numbered in the order in which they were met.
+        found["addresses"] = sorted(row[1:] for row in found["addresses"])
+        return {name: undated(rows, began) for name, rows in found.items() if name not in _OF_RUNS}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kills", [1, LONG])
+def test_shards_show_what_one_machine_shows(
+    kills: int, shared: dict[str, str], node: AnvilNode, make_service: MakeService, tmp_path: Path
+) -> None:
+    """Each shard's builder, with everything shared, ends in the marts of a pipeline that shares nothing."""
+    began, chance = str(stored_now()), random.Random(kills)
+    system = System(node)
+    network = LocalNetwork("local", node.url)
+    services = [
+        make_service(network, name=f"shard {shard}", LEDGERMART_SHARD=str(shard), **shared) for shard in range(2)
+    ]
+    asked = [system.configure(service, f"tenant {shard}") for shard, service in enumerate(services)]
+    keys = [bearer(service, f"tenant {shard}") for shard, service in enumerate(services)]
+    builders = [Builder(service) for service in services]
+    # The first shard gives what the second one takes.
+    for _ in range(3):
+        builders[0].cycle()
+    killed = 0
+    while killed < kills:
+        for builder in builders:
+            killed += builder.killed_cycle(chance)
+        system.go_on(2)
+    for builder in (*builders, *builders):
+        builder.cycle()
+    for service, requests in zip(services, asked, strict=True):
+        assert statuses(service, requests) == {Status.SUCCEEDED}
+        assert service.query("select detail from raw.collection_failures where call = 'lake'") == []
+        assert service.query("select settled_number > 0 from raw.lake_states") == [(True,)]
+    taken = services[1].query("select count(*) from raw.requests_spent where work = 'lake'")
+    assert taken != [(0,)]
+    check_nodes(services, keys, tmp_path)
+
+    control = {"LEDGERMART_CONTROL_URL": shared["LEDGERMART_CONTROL_URL"]}
+    alone = Builder(make_service(network, name="alone", LEDGERMART_SHARD="1", **control))
+    # The operations of its tenant are finished, so it takes an empty warehouse for a lost one.
+    alone.cycle("--new-warehouse")
+    alone.cycle()
+    alone.cycle()
+    found, expected = builders[1].marts(tmp_path / "found", began), alone.marts(tmp_path / "expected", began)
+    assert found.keys() == expected.keys()
+    different = {mart: (found[mart], rows) for mart, rows in expected.items() if found[mart] != rows}
+    assert {m: ([r for r in a if r not in b], [r for r in b if r not in a]) for m, (a, b) in different.items()} == {}
+
+
+def bearer(service: Service, tenant: str) -> str:
+    """Create one more key of a tenant."""
+    with service.store.write() as session:
+        tenant_id = session.execute(select(Tenant.id).where(Tenant.name == tenant)).scalar_one()
+        return access.create_key(session, tenant_id, access.Role.VIEWER)[1]
+
+
+def check_nodes(services: list[Service], keys: list[str], folder: Path) -> None:
+    """Check that two API nodes with empty folders give the same answers to both tenants, each from its shard."""
+    with ExitStack() as stack:
+        clients = [
+            stack.enter_context(
+                TestClient(create_app(replace(services[0].settings, data_dir=folder / f"node {number}")))
+            )
+            for number in range(2)
+        ]
+        for key in keys:
+            nodes = [partial(client.get, headers={"Authorization": f"Bearer {key}"}) for client in clients]
+            listed = nodes[0]("/v1/tokens").json()["data"]
+            assert len(listed) == 2
+            for token in listed:
+                for path in (f"/v1/tokens/{token['id']}/cap-table", f"/v1/tokens/{token['id']}/activities"):
+                    first, second = (answer_of(get, path) for get in nodes)
+                    assert first.json()["data"]
+                    assert first.content == second.content
+
+
+def answer_of(get: Callable[..., Any], path: str) -> Any:
+    """Return the answer of a node once it has fetched the version of the shard."""
+    eventually(lambda: get(path).status_code == 200, f"the node answers {path}")
+    return get(path)
