@@ -7,7 +7,7 @@ ARGS ?=
 # Processes that start cold compile every module anew when they may not keep what they compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install wheel debian-packages demo misfortunes superset test-superset up test test-chosen test-slow test-long test-misfortunes test-workbench fuzz faults soak bench lint format examples docs lock clean
+.PHONY: help install wheel debian-packages demo misfortunes superset test-superset test-cluster up test test-chosen test-slow test-long test-misfortunes test-workbench fuzz faults soak bench lint format examples docs lock clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -58,6 +58,17 @@ superset: install build/superset/installed ## Provision Superset and start it on
 test-superset: install debian-packages build/superset/installed ## Attack an own Superset, and embed its dashboards in a browser
 	$(BIN)/pytest -o cache_dir=.pytest_cache/superset -o timeout=600 tests/superset $(ARGS)
 
+# ClickHouse, in one Python process, has an environment of its own: the service does not run on it.
+build/chdb/installed: tests/cluster/requirements.lock
+	@echo "ClickHouse: installing $$(grep -c '==' $<) packages into build/chdb, some 1 to 4 minutes"
+	rm -rf build/chdb/venv
+	$(PYTHON) -m venv build/chdb/venv
+	build/chdb/venv/bin/pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r $<
+	touch $@
+
+test-cluster: install debian-packages build/chdb/installed ## Tests of several machines' parts, the long ones too: lakes and their readers
+	$(PYTEST) -o timeout=7200 -m "not bench" tests/cluster $(ARGS)
+
 up: install ## Run API, Dagster and the continuous schedule (`ledgermart up`)
 	$(BIN)/ledgermart up
 
@@ -80,7 +91,7 @@ test-chosen:
 test-slow: install debian-packages ## The slow tests; most have a faster counterpart in `make test`
 	$(PYTEST) -m "slow and not long and not bench" $(TESTS) $(ARGS)
 
-test-long: install debian-packages ## All tests but Superset's, with more seeds, kills, examples and rows
+test-long: install debian-packages build/chdb/installed ## All tests but Superset's, with more seeds, kills, examples and rows
 	$(PYTEST) -o timeout=7200 -m "not bench" $(TESTS) $(ARGS)
 
 # Two parts of test-slow.
@@ -145,6 +156,7 @@ lock: ## Bring the lock files up to their requirements, keeping the pins that fi
 	$(COMPILE) pyproject.toml --extra cluster --group dev --output-file requirements.lock
 	$(COMPILE) bi/superset/requirements.in --output-file bi/superset/requirements.lock
 	$(COMPILE) docs/requirements.in --output-file docs/requirements.lock
+	$(COMPILE) tests/cluster/requirements.in --output-file tests/cluster/requirements.lock
 
 COMPILE = build/uv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--no-annotate --custom-compile-command 'make lock' $(ARGS)

@@ -25,9 +25,9 @@ def open_lake(settings: Settings, network: Network) -> Lake | None:
     """Return the lake of a network; None where none is configured, or its family has none."""
     if settings.lake is None or FORM not in family_of(network).data_set_forms:
         return None
-    names = [*(table.name for table in row_tables(network)), "blocks", "coverage", "verified_ranges", *READINGS]
     place = LakePlace(settings.lake, settings.lake_data)
-    return Lake(place, network.name, {name: columns_of(name) for name in names}, settings.staging_path)
+    columns = {name: columns_of(name) for name in table_names(network)}
+    return Lake(place, network.name, columns, settings.staging_path)
 
 
 def open_lakes(settings: Settings, networks: Iterable[Network]) -> dict[str, Lake]:
@@ -39,6 +39,11 @@ def open_lakes(settings: Settings, networks: Iterable[Network]) -> dict[str, Lak
 def row_tables(network: Network) -> list[RowTable]:
     """Return the tables with rows of the network's family."""
     return [ROW_TABLES[name] for name in family_of(network).data_set_forms[FORM].rows]
+
+
+def table_names(network: Network) -> list[str]:
+    """Return the names of the tables in the lake of a network."""
+    return [*(table.name for table in row_tables(network)), "blocks", "coverage", "verified_ranges", *READINGS]
 
 
 def columns_of(table: str) -> list[tuple[str, str]]:
