@@ -104,7 +104,7 @@ class Transfers:
         self.insert(amounts)
 
     def compact(self) -> None:
-        """Merge small files, and write those with deleted rows anew."""
+        """Merge small files, and rewrite those with deleted rows."""
         self.opened.run(f"call ducklake_merge_adjacent_files('lake', '{TABLE}')")
         self.opened.run(f"call ducklake_rewrite_data_files('lake', '{TABLE}', delete_threshold => 0)")
 
