@@ -66,7 +66,7 @@ VARIABLES = (
         "LEDGERMART_LAKE",
         "none",
         "lake of the facts that all shards share: `ducklake:postgres:` and the connection text of its catalogue in "
-        "PostgreSQL, without a pooler that changes sessions between transactions; `none`: each shard has its own facts",
+        "PostgreSQL. Use no pooler that changes sessions between transactions. `none`: each shard has its own facts",
     ),
     Variable(
         "LEDGERMART_LAKE_DATA",

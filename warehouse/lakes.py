@@ -89,7 +89,7 @@ class OpenLake:
         """
         self.connection.register("given", rows)
         try:
-            self.run(f"create or replace temp table {table} as select * from given")
+            self.run(f"create or replace temp table {table} as select * from given")  # nosec B608 # our names
         finally:
             self.connection.unregister("given")
 

@@ -113,7 +113,7 @@ SOURCE = Source(
         ),
         Table(
             "lake_states",
-            "What was given to the lake of each network.",
+            "Newest facts in the lake of each network that this shard gave.",
             "One row per network; none before the first.",
             NETWORK,
             Column("settled_number", BIGINT, "Settled block up to which facts were given. Unit: block number."),
