@@ -28,6 +28,8 @@ PAGE = (CHECKOUT / "docs" / "reference" / "lake.md").read_text()
 CHDB = CHECKOUT / "build" / "chdb" / "venv" / "bin" / "python"
 TABLE = "token_transfers"
 MODULUS = 2**256
+# A column of a later release, and a block that was stored before.
+ADDED, OLD = "to_address", 1000
 _BUCKET = "facts"
 _BLOCK = re.compile(r"^```(sql|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _SECTION = re.compile(r"^### `(\w+)`\n(.*?)(?=^##)", re.MULTILINE | re.DOTALL)
@@ -80,9 +82,9 @@ class Stored(NamedTuple):
 class Transfers:
     """Transfers in a lake, and the same in plain Python."""
 
-    def __init__(self, opened: OpenLake) -> None:
+    def __init__(self, opened: OpenLake, amounts: dict[int, int]) -> None:
         self.opened = opened
-        self.amounts: dict[int, int] = {}
+        self.amounts = amounts
 
     def insert(self, amounts: dict[int, int]) -> None:
         """Store an amount for each block."""
@@ -180,11 +182,12 @@ def lake(
         for name, value in objects.variables.items():
             monkeypatch.setenv(name, value)
         data = f"s3://{_BUCKET}/{catalogue.rpartition('/')[2]}"
-    made = Lake(
-        LakePlace(catalogue, data), "local", {TABLE: columns_of(TABLE), "blocks": columns_of("blocks")}, tmp_path
-    )
-    with made.open() as opened:
-        transfers = Transfers(opened)
+    earlier = {TABLE: [column for column in columns_of(TABLE) if column[0] != ADDED]}
+    with Lake(LakePlace(catalogue, data), "local", earlier, tmp_path).open() as opened:
+        old = f"insert into lake.{TABLE} (block_number, token_address, amount_raw) values ({OLD}, '0x', '5')"
+        opened.commit(lambda: opened.run(old))
+    with Lake(LakePlace(catalogue, data), "local", {TABLE: columns_of(TABLE)}, tmp_path).open() as opened:
+        transfers = Transfers(opened, {OLD: 5})
         fill(transfers)
     grants = replaced(example("create role"), lake_reader=reader, lake_ethereum="lake_local")
     with psycopg.connect(catalogue, autocommit=True) as session:
@@ -240,6 +243,8 @@ def test_pyarrow_reads_the_same_exact_sum_as_duckdb(lake: Stored) -> None:
     exec(example("def read_files"), names)
     exec(replaced(example("total = sum"), **{'["amount_raw"])\n': '["amount_raw"], store)\n'}), names)
     assert names["total"] == lake.total
+    rows = names["read_files"](paths, ["block_number", ADDED], store).to_pylist()  # type: ignore[operator]
+    assert [row["block_number"] for row in rows if row[ADDED] is None] == [OLD]
 
 
 @pytest.mark.parametrize("lake", [pytest.param(("folder", compacted), marks=pytest.mark.long)], indirect=True)
