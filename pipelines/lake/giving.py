@@ -219,16 +219,20 @@ class _Giving:
 
     def add_missing(self) -> int:
         """Add the rows, headers and coverage of ranges that the lake lacks; return the number of rows added."""
-        keep_ranges(
-            self.connection,
-            {watched: difference(ranges, self.held.get(watched, [])) for watched, ranges in self.own.items()},
-        )
+        self._keep_missing(self.own, self.held)
         added = 0
         for part, _ in parts_of(self.connection, self.network, self.tables, MOST_ROWS):
             added += self.opened.commit(partial(self._add_part, part))
         return added
 
+    def _keep_missing(self, own: Mapping[Watched, list[BlockRange]], held: Mapping[Watched, list[BlockRange]]) -> None:
+        missing = {watched: difference(ranges, held.get(watched, [])) for watched, ranges in own.items()}
+        keep_ranges(self.connection, missing)
+
     def _add_part(self, part: BlockRange) -> int:
+        # In the transaction that adds them: a writer that has lost its lock must not add a range twice.
+        held = read_ranges(self.opened, "coverage", list(self.own))
+        self._keep_missing({watched: intersection(ranges, [part]) for watched, ranges in self.own.items()}, held)
         added = 0
         self._begin_numbers()
         for table in self.tables:

@@ -156,7 +156,7 @@ def check_nodes(services: list[Service], keys: list[str], folder: Path) -> None:
         ]
         for key in keys:
             nodes = [partial(client.get, headers={"Authorization": f"Bearer {key}"}) for client in clients]
-            listed = nodes[0]("/v1/tokens").json()["data"]
+            listed = answer_of(nodes[0], "/v1/tokens").json()["data"]
             assert len(listed) == 2
             for token in listed:
                 for path in (f"/v1/tokens/{token['id']}/cap-table", f"/v1/tokens/{token['id']}/activities"):

@@ -2,10 +2,11 @@
 
 import random
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -26,6 +27,7 @@ from tests.integration.warm_processes import run_forked
 from tests.oracles.node import instant
 from tests.unit.control.conftest import unique_name
 from tests.unit.control.postgres import new_database
+from warehouse.lakes import Lake, OpenLake
 
 _BUCKET = "facts"
 LONG = pytest.param(60, marks=[pytest.mark.long, pytest.mark.timeout(3600)])
@@ -212,6 +214,37 @@ def test_a_killed_writer_leaves_whole_parts(
     assert whole["token_transfers"] == expected
     assert len(whole["coverage"]) == len(set(whole["coverage"])) == 4
     assert [row[-1] for row in whole["blocks"]] == sorted(row[-1] for row in whole["blocks"])
+
+
+def test_a_writer_that_is_overtaken_adds_nothing_twice(
+    lake: dict[str, str], chain: Chain, make_service: MakeService
+) -> None:
+    services = [make_service(network(chain.node.url), name=name, **lake) for name in ("first", "second")]
+    with mock.patch.object(giving, "give", return_value=0):
+        for service in services:
+            collect(service, chain)
+            service.good_cycle()
+    commit, overtaken = OpenLake.commit, False
+
+    def commit_second(opened: OpenLake, work: Callable[[], Any]) -> Any:
+        nonlocal overtaken
+        # The first range is about to be added.
+        if not overtaken and getattr(work, "func", None) is not None:
+            overtaken = True
+            give(services[1])
+        return commit(opened, work)
+
+    with (
+        mock.patch.object(Lake, "writing", lambda lake, purpose, seconds: lake.open()),
+        mock.patch.object(giving, "MOST_ROWS", 20),
+        mock.patch.object(OpenLake, "commit", commit_second),
+    ):
+        give(services[0])
+    assert overtaken
+    found = facts(services[0])
+    assert len(found["coverage"]) == 4
+    assert len({row[:2] for row in found["coverage"]}) == 4
+    assert len(found["token_transfers"]) == len(set(found["token_transfers"])) == 85
 
 
 def test_a_contradicted_lake_is_named_and_not_changed(
