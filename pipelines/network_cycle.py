@@ -95,7 +95,7 @@ def _run(
 
 
 def _take(collector: Collector, lake: Lake, segments: Sequence[Segment]) -> None:
-    """Store what the lake has of missing segments; live data does not wait for a lake that cannot be read."""
+    """Store the parts of missing segments that the lake covers; live data does not wait for an unreadable lake."""
     try:
         for _ in take(collector, lake, segments):
             pass

@@ -64,7 +64,7 @@ class Objects:
         """Store a file below a prefix, under a name that holds the hash of its content.
 
         Raises:
-            ObjectStoreError: the store does not answer, or refuses; what it holds then is no complete object.
+            ObjectStoreError: the store does not answer, or refuses; it has no complete object then.
         """
         with path.open("rb") as source:
             sha256 = hashlib.file_digest(source, "sha256").hexdigest()

@@ -103,7 +103,7 @@ class Collector:
         Args:
             segment: requested addresses and blocks.
             parts: results of the request, read one by one.
-            origin: where the parts are from; None: from the node, whose provider may change between them.
+            origin: source of the parts; None: the node, with the provider that it uses at each part.
             began: time on the monotonic clock at which the work for the first part began; None: now.
 
         Raises:

@@ -81,7 +81,7 @@ class _Reading:
     Attributes:
         segments: the segments that the reading may cover.
         steps: yields what each step stored; None if it stored nothing yet.
-        is_first: it reads the lake and files; the node is asked for what they lack.
+        is_first: it reads the lake and files; a reading of the node follows for the other blocks.
         seconds: time since the last step that stored something.
     """
 

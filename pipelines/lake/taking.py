@@ -27,11 +27,11 @@ _PART_ROWS = 100_000
 
 
 class LakeUnreadable(ExtractError):
-    """The lake cannot be read for now, so nothing is known about what it covers."""
+    """The lake cannot be read for now, so its coverage is unknown."""
 
 
 def take(collector: Collector, lake: Lake, segments: Sequence[Segment]) -> Generator[Segment]:
-    """Store what the lake has of missing segments, with the readings there that this shard's tenants may see.
+    """Store the parts of missing segments that the lake covers, with readings that this shard's tenants may see.
 
     Args:
         collector: collects on the network.

@@ -1,4 +1,4 @@
-"""Builders and API nodes with folders of their own show what one machine shows, whatever is killed."""
+"""Builders and API nodes with folders of their own give the answers of one machine, also after kills."""
 
 import random
 import signal
@@ -108,7 +108,7 @@ def test_shards_show_what_one_machine_shows(
     asked = [system.configure(service, f"tenant {shard}") for shard, service in enumerate(services)]
     keys = [bearer(service, f"tenant {shard}") for shard, service in enumerate(services)]
     builders = [Builder(service) for service in services]
-    # The first shard gives what the second one takes.
+    # The first shard gives facts, and the second one takes them.
     for _ in range(3):
         builders[0].cycle()
     killed = 0

@@ -1,4 +1,4 @@
-"""Objects in a real S3 server and in a folder: what was put is fetched whole, or not at all."""
+"""Objects in a real S3 server and in a folder: a file is fetched whole, or not at all."""
 
 import hashlib
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""A chain with a past that several tests collect by different roads, and the comparison of what they stored."""
+"""A chain with a past that several tests collect by different roads, and the comparison of their rows."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

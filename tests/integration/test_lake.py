@@ -194,7 +194,7 @@ def test_a_killed_writer_leaves_whole_parts(
         ends.append(done.returncode)
         if done.returncode == 0:
             most = max(statements, 2)
-        # What a killed writer committed is whole: every row of a covered range is there, once.
+        # The commits of a killed writer are whole: every row of a covered range is there, once.
         for token, first, last in in_lake(
             service, "select address, from_block, to_block from lake.coverage where subject_kind = 'token'"
         ):

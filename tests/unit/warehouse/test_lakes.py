@@ -202,7 +202,7 @@ def test_no_error_names_the_password(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("times", [20, pytest.param(5_000, marks=LONG)])
 def test_interleaved_transactions_of_two_writers_lose_and_double_no_row(lake: Lake, times: int) -> None:
-    """Each transaction continues the range of the one before it, whoever wrote that."""
+    """Each transaction continues the range of the one before it, of either writer."""
     stored(lake)
     failed: list[BaseException] = []
 
