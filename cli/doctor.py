@@ -20,6 +20,7 @@ from cli.data_folder import check_socket, check_writable
 from cli.deep import examine_files, examine_past
 from cli.environment import age
 from cli.exit_codes import EXIT_FAILED
+from cli.lake import examine_lakes
 from cli.logs import MOST_BYTES, OLDER_PARTS
 from cli.ports import find_exposure, find_unusable, ports_of
 from cli.stores import lost_beside_warehouse
@@ -145,6 +146,7 @@ def diagnose(settings: Settings, chosen: Sequence[str], deep: Deep | None = None
         checks.append(Check("networks", "note", "all are disabled, so nothing is collected; set the variable of one"))
     else:
         checks.append(Check("networks", "ok", f"{len(asked)} enabled; disabled: {', '.join(disabled) or 'none'}"))
+    checks += examine_lakes(settings, asked)
     nodes = _nodes([network for network in asked if network.is_enabled])
     if deep is not None:
         checks.append(examine_past(settings, {node.network for node in nodes if not node.archive}))

@@ -16,7 +16,7 @@ import click
 from cli import environment
 from cli.data_folder import check_socket, check_writable
 from cli.disk import full_disk_sentence, is_disk_full
-from cli.exit_codes import EXIT_BUSY
+from cli.exit_codes import EXIT_BUSY, EXIT_FAILED
 from cli.stores import check_exists, lost_beside_warehouse, open_existing
 from cli.tables import print_rows
 from cli.terminal import Terminal, plain_line
@@ -74,7 +74,19 @@ class _Group(click.Group):
                 raise click.ClickException(full_disk_sentence(settings.data_dir)) from error
             if isinstance(error, ControlError):
                 raise click.UsageError(plain_line(str(error))) from error
+            _exit_for_lake(error)
             raise
+
+
+def _exit_for_lake(error: Exception) -> None:
+    """Print the error of a lake or of one of DuckDB's extensions, and exit; return for any other error."""
+    # Only commands with lakes import more than this.
+    from warehouse.extensions import ExtensionError
+    from warehouse.lakes import LakeBusyError, LakeError
+
+    if isinstance(error, LakeError | ExtensionError):
+        _err.print(plain_line(str(error)), style="red", markup=False)
+        sys.exit(EXIT_BUSY if isinstance(error, LakeBusyError) else EXIT_FAILED)
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
@@ -526,6 +538,82 @@ def network_check(settings: Settings, name: str, as_json: bool) -> None:
         _print_json({"network": name, "wallets": wallets})
     else:
         _out.print(f"The next cycle reads the balances of {wallets} wallets of {name}.", markup=False)
+
+
+@main.group("migrate-warehouse")
+def migrate_warehouse() -> None:
+    """Moves of facts between the warehouse and the lake of LEDGERMART_LAKE."""
+
+
+@migrate_warehouse.command("lake")
+@click.option("--network", "networks", multiple=True, help="Only this network; repeatable.")
+@_json_option
+@click.pass_obj
+def migrate_to_lake(settings: Settings, networks: tuple[str, ...], as_json: bool) -> None:
+    """Give all settled facts of the warehouse to the lake, and compare both.
+
+    The warehouse keeps its facts. A command that was interrupted continues where it stopped. A difference is an error;
+    nothing is removed. Exit codes: 0 success; 1 warehouse and lake differ, or the lake does not answer; 4 another
+    process was writing.
+    """
+    _migrate(settings, networks, as_json, is_back=False)
+
+
+@migrate_warehouse.command("back")
+@click.option("--network", "networks", multiple=True, help="Only this network; repeatable.")
+@_json_option
+@click.pass_obj
+def migrate_back(settings: Settings, networks: tuple[str, ...], as_json: bool) -> None:
+    """Take missing blocks of the warehouse's tokens and wallets from the lake, and compare both.
+
+    Normally nothing is missing. Then LEDGERMART_LAKE may be unset; the lake stays for the other shards. Exit codes as
+    for `migrate-warehouse lake`.
+    """
+    _migrate(settings, networks, as_json, is_back=True)
+
+
+def _migrate(settings: Settings, networks: tuple[str, ...], as_json: bool, *, is_back: bool) -> None:
+    from cli.lake import UnknownNetwork, print_migration, run_migration
+    from pipelines.extract.errors import ExtractError
+
+    try:
+        found = run_migration(settings, networks, lambda line: _err.print(line, markup=False), is_back=is_back)
+    except UnknownNetwork as error:
+        raise click.BadParameter(str(error), param_hint="--network") from error
+    except ExtractError as error:
+        raise click.ClickException(plain_line(str(error))) from error
+    if as_json:
+        _print_json(found)
+    else:
+        print_migration(found, _out, is_back=is_back)
+
+
+@main.group()
+def lake() -> None:
+    """The lake of facts that all shards share."""
+
+
+@lake.command("orphans")
+@click.option("--network", "networks", multiple=True, help="Only this network; repeatable.")
+@click.option("--delete", "is_deleted", is_flag=True, help="Delete the files.")
+@_json_option
+@click.pass_obj
+def lake_orphans(settings: Settings, networks: tuple[str, ...], is_deleted: bool, as_json: bool) -> None:
+    """List files of the lake that its catalogue does not name, older than LEDGERMART_LAKE_KEEP_DAYS.
+
+    Killed writers leave such files. If the catalogue was restored from a backup, they are its newest files: delete
+    none for a week after that. Exit codes: 0 success; 1 the lake does not answer; 4 another process was writing it.
+    """
+    from cli.lake import UnknownNetwork, print_orphans, run_orphans
+
+    try:
+        found = run_orphans(settings, networks, is_deleted=is_deleted)
+    except UnknownNetwork as error:
+        raise click.BadParameter(str(error), param_hint="--network") from error
+    if as_json:
+        _print_json(found)
+    else:
+        print_orphans(found, _out)
 
 
 @main.command()

@@ -5,10 +5,13 @@ from typing import Any
 
 from rich.console import Console
 
+from control.networks.in_force import networks_in_force
 from control.settings import Settings
 from pipelines.balances.readings import request_native_balances
 from pipelines.chain.reset import Reset, is_known, reset_network
 from pipelines.deliver.progress import write_progress
+from pipelines.lake.moving import is_same_chain
+from pipelines.lake.tables import open_lake
 from pipelines.raw.database import create_tables
 from warehouse.port import Warehouse
 
@@ -19,21 +22,30 @@ class NothingCollectedError(Exception):
 
 @dataclass(frozen=True)
 class ResetResult:
-    """Result of a reset: the moved rows, and their archive."""
+    """Result of a reset: the moved rows, their archive, and whether the facts of the network's lake were deleted."""
 
     network: str
     reset: Reset
+    is_lake_cleared: bool
 
     def as_json(self) -> dict[str, Any]:
         """The object that `ledgermart network reset --json` prints."""
-        return {"network": self.network, "archive": str(self.reset.archive), "rows": self.reset.rows}
+        return {
+            "network": self.network,
+            "archive": str(self.reset.archive),
+            "rows": self.reset.rows,
+            "isLakeCleared": self.is_lake_cleared,
+        }
 
 
 def run_reset(settings: Settings, network: str) -> ResetResult:
     """Move all facts of a network into an archive, under the lock of the warehouse's writer.
 
+    If the network's lake has facts of the same chain, they are deleted after the archive is complete.
+
     Raises:
         NothingCollectedError: nothing was collected of the network.
+        LakeError: the lake does not answer, or another shard writes it; the warehouse is unchanged.
         WriterBusyError: another process wrote the warehouse for longer than LEDGERMART_LOCK_WAIT_SECONDS.
     """
     nothing = NothingCollectedError(f"nothing was collected of network {network!r}; `ledgermart status` lists networks")
@@ -44,9 +56,23 @@ def run_reset(settings: Settings, network: str) -> ResetResult:
         create_tables(connection)
         if not is_known(connection, network):
             raise nothing
-        reset, batch_id = reset_network(connection, network, settings.data_dir / "archive")
+        cleared = False
+
+        def clear_lake() -> None:
+            # First the lake: a command that is killed afterwards can be repeated, since the warehouse still has facts.
+            nonlocal cleared
+            defined = networks_in_force(settings).get(network)
+            lake = None if defined is None else open_lake(settings, defined)
+            if lake is not None:
+                with lake.writing(f"reset of network {network}", settings.lock_wait_seconds) as opened:
+                    # Another shard may have reset before, and given facts of the new chain.
+                    if is_same_chain(connection, network, opened):
+                        lake.clear(opened)
+                        cleared = True
+
+        reset, batch_id = reset_network(connection, network, settings.data_dir / "archive", clear_lake)
         write_progress(connection, settings.data_dir, batch_id)
-    return ResetResult(network, reset)
+    return ResetResult(network, reset, cleared)
 
 
 def run_check(settings: Settings, network: str) -> int:
@@ -71,4 +97,8 @@ def print_reset(done: ResetResult, console: Console) -> None:
     """Print the place of the moved facts, and the next step."""
     moved = sum(done.reset.rows.values())
     console.print(f"{moved} rows of {done.network} are in {done.reset.archive}", markup=False)
+    if done.is_lake_cleared:
+        console.print(
+            f"Its facts in the lake are deleted. Run `ledgermart network reset {done.network}` in every other shard."
+        )
     console.print("The next cycle collects the network again: `ledgermart cycle`, or the running service by itself.")

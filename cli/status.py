@@ -72,6 +72,7 @@ def read_status(settings: Settings) -> dict[str, Any]:
                 "head": known.head if known else None,
                 "collectedTo": known.collected_to if known else None,
                 "requests": _requests(known),
+                "lake": None if settings.lake is None else _lake(known),
             }
         )
     return {
@@ -110,6 +111,13 @@ def _requests(known: NetworkProgress | None) -> dict[str, Any] | None:
         "history": None if known.waits_until is None else operations.WAITING_FOR_BUDGET,
         "resumesAt": None if known.waits_until is None else write_instant(known.waits_until),
     }
+
+
+def _lake(known: NetworkProgress | None) -> dict[str, Any] | None:
+    """Return the settled block up to which facts were given to the network's lake; None before the first."""
+    if known is None or known.lake_block is None:
+        return None
+    return {"settledBlock": known.lake_block, "givenAt": known.lake_given_at}
 
 
 def _worker(settings: Settings) -> dict[str, Any] | None:
@@ -197,6 +205,10 @@ def print_status(found: dict[str, Any], console: Console) -> None:
             spent = ", ".join(f"{purpose} {requests}" for purpose, requests in asked["spent"].items()) or "none"
             waits = f"; {asked['history']}: history resumes at {asked['resumesAt']}" if asked["history"] else ""
             console.print(f"{row['network']}: requests on {asked['day']}, at most {asked['most']}: {spent}{waits}")
+    for row in found["networks"]:
+        if lake := row["lake"]:
+            given = age(datetime.fromisoformat(lake["givenAt"]))
+            console.print(f"{row['network']}: the lake has facts up to block {lake['settledBlock']}, given {given} ago")
     if found["priceSources"]:
         print_rows(
             console,

@@ -79,6 +79,11 @@ VARIABLES = (
         "store of published versions for API nodes on several machines: s3://bucket/prefix, or the path of a shared "
         "folder. LEDGERMART_CONTROL_URL must be PostgreSQL. `none`: the API reads the data folder",
     ),
+    Variable(
+        "LEDGERMART_LAKE_KEEP_DAYS",
+        "7",
+        "days for which the lake keeps old snapshots and replaced files; backups of its catalogue must be younger",
+    ),
     Variable("LEDGERMART_NETWORKS", "control/networks/networks.toml", "file with the network definitions"),
     Variable("LEDGERMART_PRICE_SOURCES", "control/pricing/sources.toml", "file with the price source definitions"),
     Variable("LEDGERMART_API_HOST", "127.0.0.1", "address on which the API listens"),
@@ -223,6 +228,7 @@ class Settings:
     lake: str | None = field(repr=False)  # may hold a password
     lake_data: str
     versions: str | None
+    lake_keep_days: int
     networks_file: Path
     price_sources_file: Path
     api_host: str
@@ -326,6 +332,7 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
         lake=lake,
         lake_data=lake_data,
         versions=_versions(variables, data_dir),
+        lake_keep_days=_integer(variables, "LEDGERMART_LAKE_KEEP_DAYS", 1, 3_650),
         networks_file=_path(variables, "LEDGERMART_NETWORKS", _SHIPPED_NETWORKS),
         price_sources_file=_path(variables, "LEDGERMART_PRICE_SOURCES", _SHIPPED_PRICE_SOURCES),
         api_host=_host(variables, "LEDGERMART_API_HOST"),

@@ -13,7 +13,12 @@ from pipelines.defs.control import control_snapshot
 from pipelines.defs.cycle import cycle_jobs, cycle_sensor
 from pipelines.defs.dbt import transform_assets
 from pipelines.defs.history import history_asset
-from pipelines.defs.maintenance import maintenance, maintenance_schedule
+from pipelines.defs.maintenance import (
+    lake_maintenance,
+    lake_maintenance_schedule,
+    maintenance,
+    maintenance_schedule,
+)
 from pipelines.defs.networks import network_assets
 from pipelines.defs.prices import price_assets, price_discoveries
 from pipelines.defs.publish import outcome, publication
@@ -23,6 +28,7 @@ from pipelines.defs.resources import Warehouse
 def build_definitions(networks: Mapping[str, Network]) -> dg.Definitions:
     """Return definitions over the given networks; the disabled ones have no assets."""
     enabled = [network for network in networks.values() if network.is_enabled]
+    has_lake = load_settings().lake is not None
     return dg.Definitions(
         assets=[
             control_snapshot,
@@ -34,9 +40,9 @@ def build_definitions(networks: Mapping[str, Network]) -> dg.Definitions:
             history_asset([network.name for network in enabled]),
             outcome,
         ],
-        jobs=[*cycle_jobs(load_settings()), maintenance],
+        jobs=[*cycle_jobs(load_settings()), maintenance, *([lake_maintenance] if has_lake else [])],
         sensors=[cycle_sensor(networks)],
-        schedules=[maintenance_schedule],
+        schedules=[maintenance_schedule, *([lake_maintenance_schedule] if has_lake else [])],
         resources={"warehouse": Warehouse()},
     )
 

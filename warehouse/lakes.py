@@ -9,6 +9,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -17,7 +18,7 @@ import duckdb
 from warehouse.extensions import load_extension
 from warehouse.opening import literal, quiet
 from warehouse.s3 import PREFIX, allow_s3
-from warehouse.session_lock import SessionLockBusyError, SessionLockError, session_lock
+from warehouse.session_lock import SessionLockBusyError, SessionLockError, is_direct, open_session, session_lock
 
 Result = TypeVar("Result")
 
@@ -25,6 +26,8 @@ _MEMORY_MB = 512
 _THREADS = 2
 _ATTEMPTS = 10
 _POLL_SECONDS = 0.1
+# A file with fewer deleted rows is cheaper to read as it is.
+_REWRITE_SHARE = 0.2
 # DuckLake stores these as floating-point numbers, or not at all.
 _INEXACT = re.compile(r"\b(U?HUGEINT|BIGNUM|FLOAT|DOUBLE|REAL)\b")
 _CONFLICT = re.compile("ducklake_snapshot|Transaction conflict|maximum retry count|serialize access|deadlock")
@@ -52,6 +55,14 @@ class LakePlace(NamedTuple):
 
     catalogue: str
     data: str
+
+
+class Tidied(NamedTuple):
+    """Result of upkeep: numbers of files merged into others, of expired snapshots, and of deleted files."""
+
+    merged: int
+    expired: int
+    deleted: int
 
 
 class OpenLake:
@@ -173,9 +184,17 @@ class Lake:
         """Schema of the lake's catalogue in PostgreSQL."""
         return f"lake_{self.network}"
 
+    @property
+    def folder(self) -> str:
+        """Folder of the lake's files, with a slash at its end."""
+        return f"{self._place.data.rstrip('/')}/{self.network}/"
+
     @contextmanager
-    def open(self) -> Iterator[OpenLake]:
-        """Open the lake, and close it at the end of the block; create what is missing of it.
+    def open(self, *, is_read_only: bool = False) -> Iterator[OpenLake]:
+        """Open the lake, and close it at the end of the block; create missing tables.
+
+        Args:
+            is_read_only: change and create nothing.
 
         Raises:
             LakeError: it cannot be opened, or has a column whose numbers would not be exact.
@@ -185,13 +204,12 @@ class Lake:
             self._prepare(connection)
             opened = OpenLake(connection, self.network, self._place.catalogue)
             catalogue = literal(f"ducklake:postgres:{self._place.catalogue}")
-            data = literal(f"{self._place.data.rstrip('/')}/{self.network}/")
-            opened.run(
-                f"attach {catalogue} as lake "
-                f"(data_path {data}, metadata_schema {literal(self.schema)}, data_inlining_row_limit 0)"
-            )
+            options = [f"data_path {literal(self.folder)}", f"metadata_schema {literal(self.schema)}"]
+            options += ["read_only" if is_read_only else "data_inlining_row_limit 0"]
+            opened.run(f"attach {catalogue} as lake ({', '.join(options)})")
             try:
-                opened.commit(lambda: self._create_missing(opened))
+                if not is_read_only:
+                    opened.commit(lambda: self._create_missing(opened))
                 self._check_columns(opened)
                 yield opened
             finally:
@@ -246,11 +264,101 @@ class Lake:
             LakeBusyError: another writer holds the lake; the message names it.
             LakeError: as `open`.
         """
-        try:
+        with self._naming_errors():
             with session_lock(self._place.catalogue, f"ledgermart {self.schema}", purpose, wait_seconds):
                 with self.open() as opened:
                     yield opened
+
+    @contextmanager
+    def _naming_errors(self) -> Iterator[None]:
+        """Turn errors of sessions and their locks into LakeError."""
+        try:
+            yield
         except SessionLockBusyError as error:
             raise LakeBusyError(f"{self.network}: the lake is being written by {error.holder}") from error
         except SessionLockError as error:
             raise unreachable(self.network, str(error)) from error
+
+    def tidy(self, keep: timedelta, wait_seconds: float) -> Tidied:
+        """Merge small files, expire snapshots that are older than `keep`, and delete files unused for that long.
+
+        Replaced files stay for `keep`. A catalogue that is restored from a younger backup thus finds all of its files.
+
+        Raises:
+            LakeError, LakeBusyError: as `writing`; completed steps stay.
+        """
+        older = {"seconds": keep.total_seconds()}
+        before = "older_than => now() - to_seconds($seconds)"
+        with self.writing("upkeep", wait_seconds) as opened:
+            rewritten = opened.run(
+                "select files_processed from ducklake_rewrite_data_files('lake', delete_threshold => ?)",
+                [_REWRITE_SHARE],
+            ).fetchall()
+            merged = opened.run("select files_processed from ducklake_merge_adjacent_files('lake')").fetchall()
+            expired = opened.run(f"from ducklake_expire_snapshots('lake', {before})", older).fetchall()
+            deleted = opened.run(f"from ducklake_cleanup_old_files('lake', {before})", older).fetchall()
+        return Tidied(sum(count for (count,) in [*rewritten, *merged]), len(expired), len(deleted))
+
+    def orphans(self, keep: timedelta, wait_seconds: float, *, is_deleted: bool) -> list[str]:
+        """Return the files without an entry in the catalogue that are older than `keep`.
+
+        Killed writers leave them. The newest files of a catalogue that was restored from a backup are such files, too.
+
+        Args:
+            keep: least age; younger files may be of a transaction that another writer has not committed yet.
+            is_deleted: delete them.
+
+        Raises:
+            LakeError, LakeBusyError: as `writing`.
+        """
+        with self.writing("deletion of orphaned files", wait_seconds) as opened:
+            found = opened.run(
+                "select path from ducklake_delete_orphaned_files('lake', older_than => now() - to_seconds($seconds), "
+                "dry_run => $is_kept)",
+                {"seconds": keep.total_seconds(), "is_kept": not is_deleted},
+            ).fetchall()
+        return sorted(path for (path,) in found)
+
+    def clear(self, opened: OpenLake) -> None:
+        """Delete the rows of all tables in one transaction."""
+        opened.commit(lambda: [opened.run(f"delete from lake.{name}") for name in self._tables])  # nosec B608 # our names
+
+    def exists(self) -> bool:
+        """Return whether the catalogue has the lake.
+
+        Raises:
+            LakeError: PostgreSQL does not answer, or refuses.
+        """
+        with self._naming_errors(), open_session(self._place.catalogue, "a check") as session:
+            row = session.execute("select to_regclass(%s)", [f"{self.schema}.ducklake_metadata"]).fetchone()
+        return row is not None and row[0] is not None
+
+    def check_store(self) -> None:
+        """Check that the store of the lake's files answers.
+
+        Raises:
+            LakeError: it does not, or the folder does not exist.
+            ExtensionError: an extension of DuckDB is not installed.
+        """
+        if not self._place.data.startswith(PREFIX):
+            if not Path(self._place.data).is_dir():
+                raise LakeError(f"{self.network}: there is no folder {self._place.data}; mount or create it")
+            return
+        with closing(quiet(duckdb.connect())) as connection:
+            self._prepare(connection)
+            opened = OpenLake(connection, self.network, self._place.catalogue)
+            # No file has this prefix, so the answer is short.
+            opened.run("from glob(?)", [f"{self.folder}none/*"]).fetchall()
+
+    def check_lock(self) -> None:
+        """Check that PostgreSQL keeps a lock for the session that took it.
+
+        Raises:
+            LakeError: PostgreSQL does not answer, or a pooler gives the session to others between transactions.
+        """
+        with self._naming_errors():
+            if not is_direct(self._place.catalogue):
+                raise LakeError(
+                    f"{self.network}: LEDGERMART_LAKE leads to a pooler in transaction mode, which loses locks; "
+                    "set it to the address of PostgreSQL itself"
+                )

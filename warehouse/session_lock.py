@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _POLL_SECONDS = 0.1
 _CONNECT_SECONDS = 10
+_LOCK_ROUNDS = 3
 
 
 class SessionLockBusyError(Exception):
@@ -42,26 +43,48 @@ def session_lock(database: str, name: str, purpose: str, wait_seconds: float) ->
         SessionLockBusyError: another session held it for all that time.
         SessionLockError: PostgreSQL does not answer, or refuses.
     """
+    with open_session(database, purpose) as session:
+        # PostgreSQL notices within a minute that this machine is gone, and gives the lock to another one.
+        session.execute("set tcp_keepalives_idle = 20; set tcp_keepalives_interval = 10")
+        _take(session, name, wait_seconds)
+        yield
+
+
+@contextmanager
+def open_session(database: str, purpose: str) -> Iterator["psycopg.Connection"]:
+    """Open a session in which each statement is a transaction.
+
+    Raises:
+        SessionLockError: PostgreSQL does not answer, or refuses; also for statements inside the block.
+    """
     # Only where locks of several machines are configured.
     import psycopg
 
     try:
-        session = psycopg.connect(
-            database,
-            autocommit=True,
-            connect_timeout=_CONNECT_SECONDS,
-            application_name=f"ledgermart: {purpose}"[:63],
-        )
+        with closing(
+            psycopg.connect(
+                database,
+                autocommit=True,
+                connect_timeout=_CONNECT_SECONDS,
+                application_name=f"ledgermart: {purpose}"[:63],
+            )
+        ) as session:
+            yield session
     except psycopg.Error as error:
         raise SessionLockError(str(error)) from None
-    with closing(session):
-        try:
-            # PostgreSQL notices within a minute that this machine is gone, and gives the lock to another one.
-            session.execute("set tcp_keepalives_idle = 20; set tcp_keepalives_interval = 10")
-            _take(session, name, wait_seconds)
-        except psycopg.Error as error:
-            raise SessionLockError(str(error)) from None
-        yield
+
+
+def is_direct(database: str) -> bool:
+    """Return whether a connection has one session of PostgreSQL from one statement to the next.
+
+    A first connection takes a lock. Then a second one begins a transaction, for which a pooler in transaction mode uses
+    the idle session of the first.
+
+    Raises:
+        SessionLockError: PostgreSQL does not answer, or refuses.
+    """
+    with open_session(database, "a check") as first, open_session(database, "a check") as second:
+        return has_own_session(first, second)
 
 
 def _take(session: "psycopg.Connection", name: str, wait_seconds: float) -> None:
@@ -88,3 +111,24 @@ def _holder(session: "psycopg.Connection", name: str) -> str:
         [name],
     ).fetchone()
     return "another process" if row is None else f"{row[0]!r} from {row[1] or 'this machine'}, since {row[2]:%H:%M:%S}"
+
+
+def has_own_session(first: "psycopg.Connection", second: "psycopg.Connection") -> bool:
+    """Return whether two connections have a session of PostgreSQL each, from one statement to the next.
+
+    The first one takes a lock of its own. Then the second one begins a transaction, for which a pooler in transaction
+    mode uses the idle session of the first.
+    """
+    row = first.execute("select pg_backend_pid()").fetchone()
+    assert row is not None
+    key = f"ledgermart check {row[0]}"
+    first.execute("select pg_advisory_lock(hashtextextended(%s, 0))", [key])
+    try:
+        for _ in range(_LOCK_ROUNDS):
+            with second.transaction():
+                taken = second.execute("select pg_try_advisory_xact_lock(hashtextextended(%s, 0))", [key]).fetchone()
+                if taken == (True,) or first.execute("select pg_backend_pid()").fetchone() != row:
+                    return False
+    finally:
+        first.execute("select pg_advisory_unlock(hashtextextended(%s, 0))", [key])
+    return True

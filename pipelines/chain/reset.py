@@ -1,6 +1,6 @@
 """Reset of a network: moves its facts out of the warehouse, so that it can be collected from another chain."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,7 +36,9 @@ class Reset:
     rows: dict[str, int]
 
 
-def reset_network(connection: duckdb.DuckDBPyConnection, network: str, folder: Path) -> tuple[Reset, int]:
+def reset_network(
+    connection: duckdb.DuckDBPyConnection, network: str, folder: Path, archived: Callable[[], None] = lambda: None
+) -> tuple[Reset, int]:
     """Move all facts of a network into a file of their own; its windows and history requests are collected again.
 
     The complete copy is compared before anything is removed, and the removal is one transaction. If the process is
@@ -46,6 +48,8 @@ def reset_network(connection: duckdb.DuckDBPyConnection, network: str, folder: P
         connection: the open warehouse, under the writer's lock.
         network: its name; the network may be undefined by now.
         folder: of the archives; created if absent.
+        archived: called when the archive is complete and before anything is removed; its errors leave the warehouse
+            unchanged.
 
     Returns:
         The result, and the batch under which the marts compute the network again.
@@ -57,6 +61,7 @@ def reset_network(connection: duckdb.DuckDBPyConnection, network: str, folder: P
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{network}-{stored_now():%Y%m%dT%H%M%SZ}.duckdb"
     counts = _archive(connection, network, path)
+    archived()
     with transaction(connection):
         batch_id = open_batch(connection, f"reset of network {network}")
         connection.execute(

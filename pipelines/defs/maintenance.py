@@ -1,4 +1,4 @@
-"""Scheduled maintenance: delete old Dagster and cycle records, stored responses and logs; audit the whole history."""
+"""Scheduled maintenance: delete old records, stored responses and logs; audit the whole history; upkeep of lakes."""
 
 import os
 import shutil
@@ -11,6 +11,7 @@ import dagster as dg
 
 from control import idempotency
 from control.clock import utc_now
+from control.networks.in_force import networks_in_force
 from control.resources import DAGSTER_HOME
 from control.settings import load_settings
 from control.store import open_store
@@ -19,7 +20,9 @@ from pipelines.defs.dbt import AUDIT_ARGUMENTS, failures
 from pipelines.defs.project import run_dbt
 from pipelines.defs.resources import Warehouse
 from pipelines.defs.runs import launched_tags
+from pipelines.lake.tables import open_lakes
 from pipelines.raw.builds import remove_old_records
+from warehouse.lakes import LakeBusyError, LakeError
 
 # Dagster records take up to 0.5 MB per cycle, 0.1 MB with nothing new: at one a minute up to 0.7 GB a day.
 KEEP = timedelta(days=1)
@@ -115,4 +118,38 @@ def maintenance() -> None:
 @dg.schedule(job=maintenance, cron_schedule="17 3 * * *", default_status=dg.DefaultScheduleStatus.RUNNING)
 def maintenance_schedule() -> Iterator[dg.RunRequest]:
     """Run `maintenance` every night at 03:17 UTC."""
+    yield dg.RunRequest(tags=launched_tags(load_settings()))
+
+
+@dg.op
+def tidy_lakes(context: dg.OpExecutionContext) -> None:
+    """Merge small files of each lake, expire its old snapshots, and delete its replaced files."""
+    settings = load_settings()
+    errors = []
+    for name, lake in open_lakes(settings, networks_in_force(settings).values()).items():
+        try:
+            done = lake.tidy(timedelta(days=settings.lake_keep_days), settings.lock_wait_seconds)
+        except LakeBusyError as error:
+            # Each shard has this job, and one of them at a time is enough.
+            context.log.info(str(error))
+        except LakeError as error:
+            # The other lakes need their upkeep, too.
+            errors.append(str(error))
+        else:
+            context.log.info(
+                f"{name}: merged {done.merged} files, expired {done.expired} snapshots, deleted {done.deleted} files"
+            )
+    if errors:
+        raise dg.Failure("; ".join(errors), allow_retries=False)
+
+
+@dg.job(executor_def=dg.in_process_executor)
+def lake_maintenance() -> None:
+    """Daily upkeep of the lakes: merge small files, expire old snapshots, and delete replaced files."""
+    tidy_lakes()
+
+
+@dg.schedule(job=lake_maintenance, cron_schedule="47 3 * * *", default_status=dg.DefaultScheduleStatus.RUNNING)
+def lake_maintenance_schedule() -> Iterator[dg.RunRequest]:
+    """Run `lake_maintenance` every night at 03:47 UTC."""
     yield dg.RunRequest(tags=launched_tags(load_settings()))

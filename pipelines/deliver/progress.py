@@ -37,6 +37,8 @@ class NetworkProgress(msgspec.Struct, frozen=True):
         requests: number of requests to its node, by purpose.
         most_requests: limit of a day; None: without bound.
         waits_until: time until which history waits, because the budget of requests is used up; None: it does not wait.
+        lake_block: settled block up to which facts were given to the lake; None before the first.
+        lake_given_at: time at which they were given.
     """
 
     status: str
@@ -56,6 +58,8 @@ class NetworkProgress(msgspec.Struct, frozen=True):
     most_requests: int | None = None
     waits_until: datetime | None = None
     head_time: str | None = None
+    lake_block: int | None = None
+    lake_given_at: str | None = None
 
     def is_history_due(self, now: datetime) -> bool:
         """Return whether history is unfinished and may continue."""

@@ -5,7 +5,7 @@ What is missing follows from coverage; there is no other cursor, and a killed wr
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -33,10 +33,11 @@ _FRAME_ROWS = 100_000
 # Live collection does not wait longer for another writer.
 _WAIT_SECONDS = 5.0
 _ORIGIN = ("provider", "data_set", "collected_at")
-_KEYS = {
+KEYS = {
     "balance_observations": ("block_number", "token_address", "holder_address"),
     "supply_observations": ("block_number", "token_address"),
 }
+"""Columns that identify a reading in its network."""
 
 
 class ContradictedLakeError(LakeError):
@@ -56,7 +57,15 @@ class Given(NamedTuple):
     batch: int
 
 
-def give(connection: duckdb.DuckDBPyConnection, network: Network, lake: Lake, wait_seconds: float) -> int:
+def give(
+    connection: duckdb.DuckDBPyConnection,
+    network: Network,
+    lake: Lake,
+    wait_seconds: float,
+    *,
+    is_complete: bool = False,
+    stored: Callable[[BlockRange], None] = lambda _: None,
+) -> int:
     """Add the settled facts of a network that the lake lacks; return the number of rows added.
 
     Args:
@@ -64,13 +73,15 @@ def give(connection: duckdb.DuckDBPyConnection, network: Network, lake: Lake, wa
         network: its family has a lake.
         lake: of the network.
         wait_seconds: longest wait for another writer.
+        is_complete: compare all facts with the lake, not only those since the last time; for a restored lake.
+        stored: called with the blocks of each missing part after it is in the lake.
 
     Raises:
         ContradictedLakeError: the lake has another fact for the same block.
-        LakeError: the lake does not answer, or another writer holds it; what was committed stays.
+        LakeError: the lake does not answer, or another writer holds it; committed parts stay.
     """
     settled = read_known_chain(connection, network.name).settled_number
-    given = _read_given(connection, network.name)
+    given = Given(-1, -1) if is_complete else _read_given(connection, network.name)
     batch = _newest_batch(connection, network.name, settled)
     if settled < 0 or (settled <= given.settled and batch <= given.batch):
         return 0
@@ -82,7 +93,7 @@ def give(connection: duckdb.DuckDBPyConnection, network: Network, lake: Lake, wa
     with lake.writing("giving facts", wait_seconds) as opened:
         giving = _Giving(connection, opened, network, own)
         rows = giving.correct(given)
-        rows += giving.add_missing()
+        rows += giving.add_missing(stored)
         giving.add_verified(settled)
         rows += giving.add_readings(settled, given)
     with transaction(connection):
@@ -217,12 +228,13 @@ class _Giving:
         self._add_headers()
         return added
 
-    def add_missing(self) -> int:
+    def add_missing(self, stored: Callable[[BlockRange], None]) -> int:
         """Add the rows, headers and coverage of ranges that the lake lacks; return the number of rows added."""
         self._keep_missing(self.own, self.held)
         added = 0
         for part, _ in parts_of(self.connection, self.network, self.tables, MOST_ROWS):
             added += self.opened.commit(partial(self._add_part, part))
+            stored(part)
         return added
 
     def _keep_missing(self, own: Mapping[Watched, list[BlockRange]], held: Mapping[Watched, list[BlockRange]]) -> None:
@@ -403,7 +415,7 @@ class _Giving:
         bounds = self.opened.run("select min(block_number), max(block_number) from incoming").fetchone()
         if bounds is None or bounds[0] is None:
             return 0
-        key = _KEYS[table]
+        key = KEYS[table]
         quantity = "quantity_raw" if table == "balance_observations" else "total_supply_raw"
         known = f"(select * from lake.{table} where block_number between ? and ?)"
         differing = self.opened.run(

@@ -113,7 +113,7 @@ SOURCE = Source(
         ),
         Table(
             "lake_states",
-            "Newest facts in the lake of each network that this shard gave.",
+            "Progress of giving facts to the lake of each network.",
             "One row per network; none before the first.",
             NETWORK,
             Column("settled_number", BIGINT, "Settled block up to which facts were given. Unit: block number."),

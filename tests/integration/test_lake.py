@@ -1,22 +1,34 @@
 """Facts that shards share in a lake: equal to those of the node, exact, and never half-written."""
 
+import json
 import random
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import timedelta
+from io import StringIO
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import pytest
+from click.testing import CliRunner
 
+from cli.lake import UnknownNetwork, examine_lakes, run_migration
+from cli.main import main
+from cli.network import run_reset
+from cli.status import print_status, read_status
+from cli.terminal import Terminal
 from control.operations import Status
-from pipelines.chain import finality
+from control.settings import SettingsError, load_settings
+from pipelines.chain import finality, reset
+from pipelines.defs.maintenance import lake_maintenance
 from pipelines.lake import giving
+from pipelines.lake.moving import DifferentLakeError, compare, move_to_lake
 from pipelines.lake.tables import open_lake
 from pipelines.raw.database import open_warehouse
 from tests.chain.node import AnvilNode
+from tests.chain.process import free_port
 from tests.chain.world import World
 from tests.datasets.object_store import ObjectStore
 from tests.integration.conftest import MakeService
@@ -327,3 +339,224 @@ def test_live_data_does_not_wait_for_the_lake(
         "local: the lake does not answer, or refuses" in service.query("select error from raw.history_requests")[0][0]
     )
     assert all("check PostgreSQL" in detail for detail in failures(service))
+
+
+def lake_of(service: Service, lake: dict[str, str]) -> Lake:
+    opened = open_lake(load_settings({**service.variables, **lake}), service.networks["local"])
+    assert opened is not None
+    return opened
+
+
+def migrate(service: Service, lake: dict[str, str], *, is_back: bool = False) -> dict[str, Any]:
+    """Move facts; return the result of the network."""
+    settings = load_settings({**service.variables, **lake})
+    (found,) = run_migration(settings, (), lambda _: None, is_back=is_back)["networks"]
+    return dict(found)
+
+
+def test_a_warehouse_moves_to_a_lake_and_back(
+    lake: dict[str, str], chain: Chain, from_node: Tables, make_service: MakeService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = make_service(network(chain.node.url))
+    monkeypatch.setenv("LOCAL_RPC_URL", chain.node.url)
+    collect(service, chain)
+    service.good_cycle()
+    service.good_cycle()
+    with pytest.raises(SettingsError, match="set LEDGERMART_LAKE and LEDGERMART_LAKE_DATA"):
+        migrate(service, {})
+    with pytest.raises(UnknownNetwork, match="network 'other' is not defined; those with lakes are local"):
+        run_migration(load_settings({**service.variables, **lake}), ["other"], lambda _: None, is_back=False)
+    done = CliRunner().invoke(main, ["migrate-warehouse", "lake", "--json"], env={**service.variables, **lake})
+    assert done.exit_code == 0, done.stderr
+    (first,) = json.loads(done.stdout)["networks"]
+    settled = first["settledBlock"]
+    assert settled > 30
+    assert f"local: equal up to block {settled}" in done.stderr
+    assert first["rows"] > 0
+    assert set(first["compared"]) >= {"token_transfers", "blocks", "coverage", "balance_observations"}
+    assert first["compared"]["token_transfers"] > 0
+    assert migrate(service, lake) == {**first, "rows": 0}
+    assert migrate(service, lake, is_back=True) == {**first, "rows": 0}
+    with open_warehouse(service.settings.warehouse_path) as connection:
+        connection.execute("update raw.coverage set from_block = ? where from_block <= ?", [settled + 1, settled])
+        connection.execute("delete from raw.token_transfers where block_number <= ?", [settled])
+    back = migrate(service, lake, is_back=True)
+    assert back["rows"] == first["compared"]["token_transfers"]
+    assert back["compared"]["token_transfers"] == first["compared"]["token_transfers"]
+    check_equal(service, {table: rows for table, rows in from_node.items() if table != "coverage"})
+
+
+@pytest.fixture(scope="module")
+def given(
+    chain: Chain, postgres_server: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Service, Lake]]:
+    """A service that has given its facts to a lake in a folder."""
+    folder = tmp_path_factory.mktemp("given")
+    with ExitStack() as stack:
+        stack.enter_context(mock.patch.object(finality, "SETTLED_AFTER", timedelta(0)))
+        url = stack.enter_context(new_database(postgres_server, unique_name()))
+        lake = {"LEDGERMART_LAKE": f"ducklake:postgres:{url}", "LEDGERMART_LAKE_DATA": str(folder / "lake")}
+        service = Service(folder / "service", [network(chain.node.url)], lake)
+        stack.callback(service.close)
+        collect(service, chain)
+        give(service)
+        yield service, lake_of(service, lake)
+
+
+@pytest.mark.parametrize(
+    ("table", "changed"),
+    [
+        ("token_transfers", "update lake.token_transfers set amount_raw = '7' where block_number = $block"),
+        ("token_transfers", "insert into lake.token_transfers from lake.token_transfers where block_number = $block"),
+        ("token_transfers", "delete from lake.token_transfers where block_number = $block"),
+        ("blocks", "update lake.blocks set block_time = block_time + interval 1 second where block_number = $block"),
+        ("coverage", "delete from lake.coverage where $block between from_block and to_block"),
+        ("balance_observations", "update lake.balance_observations set tenant_ids = [] where block_number = $block"),
+    ],
+)
+def test_a_difference_names_table_and_block(given: tuple[Service, Lake], table: str, changed: str) -> None:
+    service, shared = given
+    name = "block_number" if table != "coverage" else "from_block"
+    ((block,),) = service.query(
+        f"select max({name}) from raw.{table} where {name} <= (select settled_number from raw.lake_states)"
+    )
+    words = f"table {table} of the lake differs from the warehouse, for example in block {block}; nothing was removed"
+    with open_warehouse(service.settings.warehouse_path) as connection, shared.open() as opened:
+        opened.run("begin")
+        opened.run(changed, {"block": block})
+        with pytest.raises(DifferentLakeError, match=words):
+            compare(connection, opened, service.networks["local"])
+        opened.run("rollback")
+        assert compare(connection, opened, service.networks["local"])[table] > 0
+
+
+def test_a_difference_is_one_line_and_exit_code_1(given: tuple[Service, Lake]) -> None:
+    service, shared = given
+    with shared.open() as opened:
+        opened.run("insert into lake.token_transfers from lake.token_transfers")
+    done = CliRunner().invoke(main, ["migrate-warehouse", "lake"], env=service.variables)
+    assert done.exit_code == 1
+    assert "local: the table token_transfers of the lake differs from the warehouse" in done.stderr.splitlines()[-1]
+    with shared.open() as opened:
+        shared.clear(opened)
+    assert migrate(service, {})["compared"]["token_transfers"] > 0
+
+
+def test_facts_that_a_restored_lake_lacks_are_given_again(given: tuple[Service, Lake]) -> None:
+    service, shared = given
+    readings = "select count(*) from lake.balance_observations"
+    with shared.open() as opened:
+        before = opened.run(readings).fetchall()
+        shared.clear(opened)
+    service.good_cycle()
+    with shared.open() as opened:
+        assert opened.run(readings).fetchall() < before
+    migrate(service, {})
+    with shared.open() as opened:
+        assert opened.run(readings).fetchall() == before
+
+
+def test_an_interrupted_move_continues_after_its_last_part(given: tuple[Service, Lake]) -> None:
+    service, shared = given
+    with shared.open() as opened:
+        shared.clear(opened)
+    local = service.networks["local"]
+    with (
+        mock.patch.object(giving, "MOST_ROWS", 30),
+        open_warehouse(service.settings.warehouse_path) as connection,
+        pytest.raises(KeyboardInterrupt),
+    ):
+        move_to_lake(connection, local, shared, 1, mock.Mock(side_effect=[None, KeyboardInterrupt]))
+    with shared.open() as opened:
+        ((stored,),) = opened.run("select count(*) from lake.token_transfers").fetchall()
+    rest = migrate(service, {})
+    assert 0 < stored < rest["compared"]["token_transfers"]
+    readings = rest["compared"]["balance_observations"] + rest["compared"]["supply_observations"]
+    assert stored + rest["rows"] == rest["compared"]["token_transfers"] + readings
+
+
+def test_the_nightly_job_merges_files_and_changes_no_fact(
+    given: tuple[Service, Lake], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service, shared = given
+    for name, value in service.variables.items():
+        monkeypatch.setenv(name, value)
+    with open_warehouse(service.settings.warehouse_path) as connection, shared.open() as opened:
+        before = compare(connection, opened, service.networks["local"])
+        # As of other shards.
+        for number in (1_000, 1_001, 1_002):
+            opened.run(f"insert into lake.blocks select * replace ({number} as block_number) from lake.blocks limit 1")
+    with shared.writing("upkeep of another shard", 1):
+        monkeypatch.setenv("LEDGERMART_LOCK_WAIT_SECONDS", "1")
+        assert lake_maintenance.execute_in_process().success
+    assert lake_maintenance.execute_in_process().success
+    with open_warehouse(service.settings.warehouse_path) as connection, shared.open() as opened:
+        assert compare(connection, opened, service.networks["local"]) == before
+        assert opened.run("select count(*) from ducklake_list_files('lake', 'blocks')").fetchall() == [(1,)]
+
+
+def test_doctor_and_status_show_the_lake(given: tuple[Service, Lake]) -> None:
+    service, _ = given
+    ((settled,),) = service.query("select settled_number from raw.lake_states")
+    (found,) = examine_lakes(service.settings, service.networks.values())
+    assert found.verdict == "ok"
+    assert found.detail.startswith(f"facts up to block {settled}, ")
+    status = read_status(service.settings)
+    assert [row["lake"]["settledBlock"] for row in status["networks"]] == [settled]
+    shown = StringIO()
+    print_status(status, Terminal(file=shown, width=200))
+    assert f"local: the lake has facts up to block {settled}, given " in shown.getvalue()
+
+
+def test_doctor_creates_no_lake_and_shows_no_password(
+    lake: dict[str, str], chain: Chain, make_service: MakeService
+) -> None:
+    service = make_service(network(chain.node.url), **lake)
+    networks = service.networks.values()
+    if not lake["LEDGERMART_LAKE_DATA"].startswith("s3://"):
+        Path(lake["LEDGERMART_LAKE_DATA"]).mkdir()
+    (new,) = examine_lakes(service.settings, networks)
+    assert (new.check, new.verdict) == ("lake local", "note")
+    assert not lake_of(service, lake).exists()
+    away = f"ducklake:postgres:postgresql://someone:the-password@127.0.0.1:{free_port()}/nothing"
+    for wrong, fix in (
+        ({"LEDGERMART_LAKE": away}, "PostgreSQL"),
+        ({"LEDGERMART_LAKE_DATA": "s3://none/x"}, "the store"),
+    ):
+        (found,) = examine_lakes(load_settings({**service.variables, **lake, **wrong}), networks)
+        assert (found.verdict, fix in found.detail) == ("wrong", True), found
+        assert "the-password" not in found.detail
+
+
+def test_a_reset_deletes_the_facts_of_the_lake_and_can_be_repeated(
+    lake: dict[str, str], chain: Chain, make_service: MakeService
+) -> None:
+    service = make_service(network(chain.node.url), **lake)
+    collect(service, chain)
+    give(service)
+    shared = lake_of(service, lake)
+
+    def rows() -> list[tuple[int]]:
+        with shared.open() as opened:
+            return opened.run(
+                "select count(*) from lake.token_transfers union all from (select count(*) from lake.coverage)"
+            ).fetchall()
+
+    before = rows()
+    assert min(before) > (0,)
+    # The lake of another chain, which another shard has collected after its own reset, stays.
+    with shared.open() as opened:
+        opened.run("create table lake.aside as from lake.blocks")
+        opened.run("update lake.blocks set block_hash = '0x' || block_number")
+    with mock.patch.object(reset, "open_batch", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
+        run_reset(service.settings, "local")
+    assert rows() == before
+    with shared.open() as opened:
+        opened.run("delete from lake.blocks")
+        opened.run("insert into lake.blocks from lake.aside")
+    with mock.patch.object(reset, "open_batch", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
+        run_reset(service.settings, "local")
+    assert rows() == [(0,), (0,)]
+    assert service.query("select count(*) from raw.lake_states") == [(1,)]
+    assert not run_reset(service.settings, "local").is_lake_cleared
+    assert service.query("select count(*) from raw.lake_states") == [(0,)]

@@ -56,7 +56,10 @@ select
         select min_by(failures.detail, failures.batch_id)
         from raw.collection_failures as failures
         where failures.batch_id >= $batch and failures.network = networks.network
-    ) as error
+    ) as error,
+    lakes.settled_number as lake_block,
+    strftime(lakes.given_at, '%Y-%m-%dT%H:%M:%SZ') as lake_given_at
 from raw.networks as networks
 left join raw.network_states as states on networks.network = states.network
+left join raw.lake_states as lakes on networks.network = lakes.network
 order by networks.network;

@@ -40,7 +40,7 @@ def shown(print_it: object) -> str:
 
 def test_status_doctor_and_export_print_no_control_characters() -> None:
     network = {"network": "local", "status": "Unhealthy", "detail": HOSTILE + "\nsecond", "tokens": 1, "wallets": 0}
-    network |= {"tracked": 1, "head": 1, "collectedTo": 1, "requests": None}
+    network |= {"tracked": 1, "head": 1, "collectedTo": 1, "requests": None, "lake": None}
     source = {"priceSource": HOSTILE, "polledAt": None, "prices": 0, "problems": 0, "error": HOSTILE}
     status = {"isInitialised": True, "networks": [network], "operations": [], "priceSources": [source]}
     status |= {"version": None, "versionMegabytesMissing": 0, "shards": [], "writer": HOSTILE}

@@ -22,6 +22,7 @@ def test_defaults() -> None:
         lake=None,
         lake_data="none",
         versions=None,
+        lake_keep_days=7,
         networks_file=checkout / "control/networks/networks.toml",
         price_sources_file=checkout / "control/pricing/sources.toml",
         api_host="127.0.0.1",

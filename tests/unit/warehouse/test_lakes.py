@@ -3,6 +3,7 @@
 import threading
 import traceback
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import duckdb
@@ -42,6 +43,13 @@ def make_lake(catalogue: str, tmp_path: Path) -> MakeLake:
 @pytest.fixture
 def lake(make_lake: MakeLake) -> Lake:
     return make_lake()
+
+
+@pytest.fixture
+def objects() -> Iterator[ObjectStore]:
+    with ObjectStore() as store:
+        store.make_bucket("facts")
+        yield store
 
 
 def insert(opened: OpenLake, *numbers: int) -> None:
@@ -174,21 +182,21 @@ def test_sessions_that_are_cut_leave_nothing(lake: Lake, catalogue: str) -> None
     assert stored(lake) == [3]
 
 
-def test_a_store_that_is_killed_leaves_nothing(make_lake: MakeLake, monkeypatch: pytest.MonkeyPatch) -> None:
-    with ObjectStore() as objects:
-        objects.make_bucket("facts")
-        for name, value in objects.variables.items():
-            monkeypatch.setenv(name, value)
-        lake = make_lake(data="s3://facts/of/all")
-        with lake.open() as opened:
-            opened.commit(lambda: insert(opened, 1))
-            objects.stop()
-            with pytest.raises(LakeError) as caught:
-                opened.commit(lambda: insert(opened, 2))
-            assert objects.secret_key not in str(caught.value)
-            objects.start()
-            opened.commit(lambda: insert(opened, 3))
-        assert stored(lake) == [1, 3]
+def test_a_store_that_is_killed_leaves_nothing(
+    make_lake: MakeLake, objects: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in objects.variables.items():
+        monkeypatch.setenv(name, value)
+    lake = make_lake(data="s3://facts/of/all")
+    with lake.open() as opened:
+        opened.commit(lambda: insert(opened, 1))
+        objects.stop()
+        with pytest.raises(LakeError) as caught:
+            opened.commit(lambda: insert(opened, 2))
+        assert objects.secret_key not in str(caught.value)
+        objects.start()
+        opened.commit(lambda: insert(opened, 3))
+    assert stored(lake) == [1, 3]
 
 
 def test_no_error_names_the_password(tmp_path: Path) -> None:
@@ -235,6 +243,83 @@ def test_interleaved_transactions_of_two_writers_lose_and_double_no_row(lake: La
             ("a", times),
             ("b", times),
         ]
+
+
+def files_of(lake: Lake) -> set[str]:
+    with lake.open() as opened:
+        return {path for (path,) in opened.run("from glob(?)", [f"{lake.folder}**/*.parquet"]).fetchall()}
+
+
+def write_small_files(lake: Lake) -> None:
+    """Commit ten blocks one by one, each with an extended range of coverage, and delete one block again."""
+    with lake.writing("small files", 1) as opened:
+        opened.run("insert into lake.coverage values ('a', 0, 0)")
+        for number in range(10):
+            with opened.transaction():
+                insert(opened, number)
+                opened.run("update lake.coverage set to_block = ?", [number])
+        opened.run("delete from lake.facts where block_number = 4")
+
+
+@pytest.mark.parametrize("is_s3", [True, pytest.param(False, marks=LONG)])
+def test_small_files_are_merged_and_deleted_once_their_snapshots_expire(
+    make_lake: MakeLake, is_s3: bool, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    data = None
+    if is_s3:
+        objects = request.getfixturevalue("objects")
+        for name, value in objects.variables.items():
+            monkeypatch.setenv(name, value)
+        data = "s3://facts/tidied"
+    lake = make_lake(data=data)
+    expected = [number for number in range(10) if number != 4]
+    write_small_files(lake)
+    before = files_of(lake)
+    first = lake.tidy(timedelta(days=7), 1)
+    assert first == (len(expected), 0, 0)
+    assert files_of(lake) > before
+    assert stored(lake) == expected
+    second = lake.tidy(timedelta(0), 1)
+    assert second.expired > 10
+    assert second.deleted >= len(before) - 1
+    assert len(files_of(lake)) <= 3
+    assert stored(lake) == expected
+    with lake.open() as opened:
+        assert opened.run("from lake.coverage").fetchall() == [("a", 0, 9)]
+        assert opened.run("select count(*) from ducklake_snapshots('lake')").fetchall() == [(1,)]
+    write_small_files(lake)
+    lake.tidy(timedelta(0), 1)
+    assert stored(lake) == sorted([*expected, *expected])
+
+
+def test_files_of_a_killed_writer_are_deleted_only_on_request_and_by_age(lake: Lake) -> None:
+    with lake.open() as opened:
+        opened.commit(lambda: insert(opened, 1))
+    (kept,) = files_of(lake)
+    orphan = Path(kept).with_name("orphan.parquet")
+    orphan.write_bytes(Path(kept).read_bytes())
+    lake.tidy(timedelta(0), 1)
+    assert lake.orphans(timedelta(days=1), 1, is_deleted=True) == []
+    assert lake.orphans(timedelta(0), 1, is_deleted=False) == [str(orphan)]
+    assert orphan.exists()
+    assert lake.orphans(timedelta(0), 1, is_deleted=True) == [str(orphan)]
+    assert files_of(lake) == {kept}
+    assert stored(lake) == [1]
+
+
+def test_a_lake_is_checked_without_being_changed(make_lake: MakeLake, tmp_path: Path) -> None:
+    lake = make_lake()
+    assert not lake.exists()
+    with pytest.raises(LakeError, match=r"local: there is no folder .*/lake; mount or create it"):
+        lake.check_store()
+    (tmp_path / "lake").mkdir()
+    lake.check_store()
+    lake.check_lock()
+    assert not lake.exists()
+    stored(lake)
+    assert lake.exists()
+    with lake.open(is_read_only=True) as opened, pytest.raises(LakeError, match="read-only"):
+        insert(opened, 1)
 
 
 def test_an_extension_of_another_version_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

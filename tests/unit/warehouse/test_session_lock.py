@@ -13,7 +13,7 @@ from tests.unit.control.conftest import unique_name
 from tests.unit.control.postgres import new_database
 from warehouse.lock import WriterBusyError
 from warehouse.port import Warehouse
-from warehouse.session_lock import SessionLockBusyError, session_lock
+from warehouse.session_lock import SessionLockBusyError, has_own_session, session_lock
 
 
 @pytest.fixture
@@ -76,3 +76,14 @@ def test_without_its_database_a_shard_is_not_built(tmp_path: Path) -> None:
         with Warehouse(settings_of(database, tmp_path / "data")).exclusive("a cycle"):
             pass
     assert "the-password" not in str(caught.value)
+
+
+def test_a_session_that_a_pooler_gives_to_others_is_noticed(database: str) -> None:
+    """A pooler in transaction mode gives the idle session of one client to the next one."""
+    with (
+        psycopg.connect(database, autocommit=True) as first,
+        psycopg.connect(database, autocommit=True) as second,
+    ):
+        assert has_own_session(first, second)
+        assert not has_own_session(first, first)
+        assert has_own_session(first, second)
