@@ -5,6 +5,7 @@ the number of the lake's newest snapshot, so transactions have a serial order. O
 of PostgreSQL; the lock only saves repeated work, and a writer that has lost it changes nothing.
 """
 
+import random
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,7 +25,7 @@ Result = TypeVar("Result")
 
 _MEMORY_MB = 512
 _THREADS = 2
-_ATTEMPTS = 10
+_ATTEMPTS = 20
 _POLL_SECONDS = 0.1
 # A file with fewer deleted rows is cheaper to read as it is.
 _REWRITE_SHARE = 0.2
@@ -136,7 +137,8 @@ class OpenLake:
             except LakeConflictError:
                 if attempt == _ATTEMPTS:
                     raise
-                time.sleep(_POLL_SECONDS * attempt)
+                # At random, so that writers without the lock do not meet again and again.
+                time.sleep(_POLL_SECONDS * random.uniform(0, attempt))  # nosec B311 # no secret
         raise AssertionError
 
     def snapshot(self) -> int:
