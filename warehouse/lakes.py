@@ -90,7 +90,7 @@ class OpenLake:
             # A defect of the statement or the data, not of the lake.
             raise
         except duckdb.Error as error:
-            # Without its cause, whose words hold the password.
+            # Without its cause: that message has the password.
             raise self._told(str(error)) from None
 
     def load(self, table: str, rows: Any) -> None:
@@ -118,7 +118,7 @@ class OpenLake:
             yield
             self.run("commit")
         except BaseException:
-            # Always by a statement: the end of a transaction whose session is lost would end the process.
+            # Always by a statement: without it, a lost session would end the process.
             with suppress(duckdb.Error):
                 self.connection.execute("rollback")
             raise
@@ -199,7 +199,7 @@ class Lake:
             is_read_only: change and create nothing.
 
         Raises:
-            LakeError: it cannot be opened, or has a column whose numbers would not be exact.
+            LakeError: it cannot be opened, or a column's type is not exact.
             ExtensionError: an extension of DuckDB is not installed.
         """
         with closing(quiet(duckdb.connect())) as connection:
@@ -227,7 +227,7 @@ class Lake:
             load_extension(connection, name)
         if self._place.data.startswith(PREFIX):
             allow_s3(connection)
-        # A repeated commit would not look again at what the transaction has read.
+        # A repeated commit would not read again.
         connection.execute("set ducklake_max_retry_count = 0")
 
     def _create_missing(self, opened: OpenLake) -> None:
@@ -250,8 +250,8 @@ class Lake:
         ).fetchall():
             if _INEXACT.search(type_):
                 raise LakeError(
-                    f"{self.network}: the lake's column {table}.{column} has the type {type_}, whose numbers would not "
-                    "be exact there; amounts are text"
+                    f"{self.network}: the lake's column {table}.{column} has the type {type_}, which is not exact "
+                    "there; amounts are text"
                 )
 
     @contextmanager

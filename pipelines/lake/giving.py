@@ -1,7 +1,7 @@
 """Giving: settled facts that the lake lacks are added to it, part by part, each with its coverage in one transaction.
 
 Settled blocks are final for an hour, and no answer of a node removes them, so the lake never has an orphaned block.
-What is missing follows from coverage; there is no other cursor, and a killed writer leaves whole parts.
+The missing facts follow from coverage, which is the only cursor. A killed writer leaves whole parts.
 """
 
 import logging
@@ -14,10 +14,11 @@ import duckdb
 from control.clock import stored_now
 from control.networks.definitions import Network
 from control.ranges import BlockRange, difference, intersection, merged
-from pipelines.chain.coverage import Watched, read_coverage, watched_frame
+from pipelines.chain.coverage import Watched, read_coverage
 from pipelines.chain.covered import frame_of, keep_ranges, parts_of, rows_in_ranges, stored_in_ranges
 from pipelines.chain.finality import read_known_chain
 from pipelines.chain.states import record_failure
+from pipelines.lake.reading import KEYS, ContradictedLakeError, read_ranges
 from pipelines.lake.tables import READINGS, columns_of, row_tables, selected
 from pipelines.raw.database import transaction
 from pipelines.raw.frames import registered
@@ -33,25 +34,11 @@ _FRAME_ROWS = 100_000
 # Live collection does not wait longer for another writer.
 _WAIT_SECONDS = 5.0
 _ORIGIN = ("provider", "data_set", "collected_at")
-KEYS = {
-    "balance_observations": ("block_number", "token_address", "holder_address"),
-    "supply_observations": ("block_number", "token_address"),
-}
 """Columns that identify a reading in its network."""
 
 
-class ContradictedLakeError(LakeError):
-    """The lake has another fact than this shard for the same block; neither is changed."""
-
-    def __init__(self, network: str, table: str, block_number: int) -> None:
-        super().__init__(
-            f"{network}: the lake has another row of {table} in block {block_number} than this shard; "
-            "docs/scaling.md says how to find the false one"
-        )
-
-
 class Given(NamedTuple):
-    """What was given before: the settled block and the cycle up to which facts were."""
+    """The settled block and the cycle up to which facts were given before."""
 
     settled: int
     batch: int
@@ -137,29 +124,6 @@ def _newest_batch(connection: duckdb.DuckDBPyConnection, network: str, settled: 
         {"network": network, "settled": settled},
     ).fetchone()
     return -1 if row is None or row[0] is None else int(row[0])
-
-
-def read_ranges(
-    opened: OpenLake,
-    table: str,
-    watched: Sequence[Watched],
-    condition: str = "true",
-    parameters: Sequence[str | None] = (),
-) -> dict[Watched, list[BlockRange]]:
-    """Return the ranges of a table of the lake, `stored`, for these addresses; united, where the condition holds."""
-    opened.load("asked", watched_frame(dict.fromkeys(watched, 0)))
-    found: dict[Watched, list[BlockRange]] = {}
-    for kind, address, first, last in opened.run(
-        f"""
-        select stored.subject_kind, stored.address, stored.from_block, stored.to_block
-        from lake.{table} as stored
-        semi join asked on stored.subject_kind = asked.subject_kind and stored.address = asked.address
-        where {condition}
-        """,
-        parameters,
-    ).fetchall():
-        found.setdefault(Watched(kind, address), []).append(BlockRange(first, last))
-    return {name: merged(ranges) for name, ranges in found.items()}
 
 
 class _Giving:
@@ -256,7 +220,7 @@ class _Giving:
         return added
 
     def _begin_numbers(self) -> None:
-        """Begin the table `numbers`, of the blocks whose headers must be in the lake."""
+        """Begin the table `numbers`: blocks with headers that must be in the lake."""
         self.opened.run("create or replace temp table numbers (block_number bigint)")
 
     def _read_incoming(self, table: RowTable, part: BlockRange) -> None:

@@ -14,7 +14,8 @@ from pipelines.chain.finality import read_known_chain
 from pipelines.chain.missing import missing_segments
 from pipelines.chain.segments import Collector, NetworkReport
 from pipelines.extract.families import open_node
-from pipelines.lake.giving import KEYS, give, read_ranges
+from pipelines.lake.giving import give
+from pipelines.lake.reading import KEYS, read_ranges
 from pipelines.lake.tables import READINGS, columns_of, row_tables, selected
 from pipelines.lake.taking import take
 from pipelines.raw.builds import finish_batch

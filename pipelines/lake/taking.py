@@ -14,7 +14,7 @@ from pipelines.chain.missing import segments_of
 from pipelines.chain.segments import Collector
 from pipelines.extract.errors import ExtractError
 from pipelines.extract.family import BALANCES, HEADERS, SUPPLIES, Part
-from pipelines.lake.giving import ContradictedLakeError, read_ranges
+from pipelines.lake.reading import ContradictedLakeError, read_ranges
 from pipelines.lake.tables import READINGS, columns_of, row_tables
 from pipelines.raw.database import transaction
 from pipelines.rows import Origin, Segment

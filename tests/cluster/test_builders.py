@@ -59,7 +59,7 @@ def shared(postgres_server: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 
 @pytest.fixture
 def copy(postgres_server: str) -> Iterator[Callable[[str], str]]:
-    """Copy a database that nobody uses; return the URL of the copy."""
+    """Copy a database without sessions; return the URL of the copy."""
     with psycopg.connect(postgres_server, autocommit=True) as session:
         made = []
 

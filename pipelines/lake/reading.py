@@ -1,0 +1,46 @@
+"""Reading a lake: ranges of addresses, keys of readings, and the error for a fact that differs."""
+
+from collections.abc import Sequence
+
+from control.ranges import BlockRange, merged
+from pipelines.chain.coverage import Watched, watched_frame
+from warehouse.lakes import LakeError, OpenLake
+
+KEYS = {
+    "balance_observations": ("block_number", "token_address", "holder_address"),
+    "supply_observations": ("block_number", "token_address"),
+}
+"""Columns that identify a reading in a lake."""
+
+
+class ContradictedLakeError(LakeError):
+    """The lake has another fact than this shard for the same block; neither is changed."""
+
+    def __init__(self, network: str, table: str, block_number: int) -> None:
+        super().__init__(
+            f"{network}: the lake has another row of {table} in block {block_number} than this shard; "
+            "docs/scaling.md says how to find the false one"
+        )
+
+
+def read_ranges(
+    opened: OpenLake,
+    table: str,
+    watched: Sequence[Watched],
+    condition: str = "true",
+    parameters: Sequence[str | None] = (),
+) -> dict[Watched, list[BlockRange]]:
+    """Return the ranges of a table of the lake, `stored`, for these addresses; united, where the condition holds."""
+    opened.load("asked", watched_frame(dict.fromkeys(watched, 0)))
+    found: dict[Watched, list[BlockRange]] = {}
+    for kind, address, first, last in opened.run(
+        f"""
+        select stored.subject_kind, stored.address, stored.from_block, stored.to_block
+        from lake.{table} as stored
+        semi join asked on stored.subject_kind = asked.subject_kind and stored.address = asked.address
+        where {condition}
+        """,
+        parameters,
+    ).fetchall():
+        found.setdefault(Watched(kind, address), []).append(BlockRange(first, last))
+    return {name: merged(ranges) for name, ranges in found.items()}
