@@ -209,7 +209,7 @@ def test_a_killed_writer_leaves_whole_parts(
     ends, most = [], 60
     while len(ends) < kills:
         statements = chance.randrange(1, most)
-        done = run_forked(give_until_killed, (tmp_path / "killed", chain.node.url, lake, statements), os.environ)
+        done = run_forked(give_until_killed, (tmp_path / "killed", chain.node.url, lake, statements), dict(os.environ))
         assert done.returncode in (0, -signal.SIGKILL), done.stderr
         ends.append(done.returncode)
         if done.returncode == 0:
