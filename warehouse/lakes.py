@@ -222,6 +222,7 @@ class Lake:
     def _prepare(self, connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute("set autoinstall_known_extensions = false; set autoload_known_extensions = false")
         connection.execute(f"set memory_limit = '{_MEMORY_MB}MB'; set threads = {_THREADS}; set timezone = 'UTC'")
+        self._temporary.mkdir(parents=True, exist_ok=True)
         connection.execute(f"set temp_directory = {literal(self._temporary / f'lake-{self.network}')}")
         for name in ("postgres_scanner", "ducklake"):
             load_extension(connection, name)

@@ -34,8 +34,10 @@ def catalogue(postgres_server: str) -> Iterator[str]:
 
 @pytest.fixture
 def make_lake(catalogue: str, tmp_path: Path) -> MakeLake:
-    def make(tables: dict[str, list[tuple[str, str]]] = TABLES, data: str | None = None) -> Lake:
-        return Lake(LakePlace(catalogue, data or str(tmp_path / "lake")), "local", tables, tmp_path)
+    def make(
+        tables: dict[str, list[tuple[str, str]]] = TABLES, data: str | None = None, temporary: Path = tmp_path
+    ) -> Lake:
+        return Lake(LakePlace(catalogue, data or str(tmp_path / "lake")), "local", tables, temporary)
 
     return make
 
@@ -105,6 +107,16 @@ def test_a_column_of_a_later_release_is_added(lake: Lake, make_lake: MakeLake) -
         opened.commit(lambda: insert(opened, 1))
     with make_lake({**TABLES, "facts": [*TABLES["facts"], ("origin", "varchar")]}).open() as opened:
         assert opened.run("from lake.facts").fetchall() == [(1, "x", None)]
+
+
+def test_rows_that_exceed_the_memory_go_to_the_disk(make_lake: MakeLake, tmp_path: Path) -> None:
+    lake = make_lake(temporary=tmp_path / "of" / "lakes")
+    with lake.open() as opened:
+        opened.run("set memory_limit = '40MB'")
+        opened.run(
+            "create temp table many as select range as number, md5(range::varchar) as text from range(2_000_000)"
+        )
+        assert opened.run("select count(*), count(distinct text) from many").fetchall() == [(2_000_000, 2_000_000)]
 
 
 def test_the_second_of_two_commits_fails_and_stores_nothing(lake: Lake) -> None:
