@@ -27,6 +27,8 @@ AttestedPeriod = Literal["off", "month", "day"]
 HIGHEST_QUOTA = 1_000_000_000
 """The largest limit of a quota, of the installation or of one tenant."""
 HIGHEST_SHARD = 9_999
+S3 = "s3://"
+"""Beginning of addresses in a store with the protocol of S3."""
 _STORE_OF_VERSIONS = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[^@?#\s]*)?")
 IpNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -60,7 +62,7 @@ VARIABLES = (
     Variable(
         "LEDGERMART_SHARD",
         "0",
-        "shard whose tenants this pipeline builds; tenants are in shard 0 unless they were created in another one",
+        "shard of the tenants that this pipeline builds, and default of `ledgermart tenant create`",
     ),
     Variable(
         "LEDGERMART_LAKE",
@@ -477,7 +479,7 @@ def _lake(variables: Mapping[str, str]) -> tuple[str | None, str]:
     if not text.startswith(kind) or len(text) == len(kind):
         form = f"{kind}postgresql://user:password@host/database"
         raise SettingsError(f"LEDGERMART_LAKE is not the address of a lake; set it to {form}, or to none")
-    if not data.startswith("s3://") and not Path(data).is_absolute():
+    if not data.startswith(S3) and not Path(data).is_absolute():
         raise SettingsError(
             f"LEDGERMART_LAKE_DATA is {data!r}; set it to s3://bucket/prefix or to an absolute path of a shared folder"
         )

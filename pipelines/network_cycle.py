@@ -62,9 +62,10 @@ def _run(
     reopen(connection, network, node.outgrown(), batch_id)
     # Before new blocks are read: a second reading belongs to a later cycle than the first one.
     verify(collector)
-    if lake is not None:
-        _take(collector, lake, missing_segments(connection, network, head.number, is_live=True))
-    for segment in missing_segments(connection, network, head.number, is_live=True):
+    segments = missing_segments(connection, network, head.number, is_live=True)
+    if lake is not None and _take(collector, lake, segments):
+        segments = missing_segments(connection, network, head.number, is_live=True)
+    for segment in segments:
         for _ in collector.collect(segment):
             pass
     begin_searches(connection, network, batch_id)
@@ -94,13 +95,18 @@ def _run(
         give_or_note(connection, node.network, lake, batch_id)
 
 
-def _take(collector: Collector, lake: Lake, segments: Sequence[Segment]) -> None:
-    """Store the parts of missing segments that the lake covers; live data does not wait for an unreadable lake."""
+def _take(collector: Collector, lake: Lake, segments: Sequence[Segment]) -> bool:
+    """Store the parts of missing segments that the lake covers; return whether any was.
+
+    Live data does not wait for an unreadable lake.
+    """
+    has_taken = False
     try:
         for _ in take(collector, lake, segments):
-            pass
+            has_taken = True
     except LakeUnreadable as error:
         collector.note(error, str(error))
+    return has_taken
 
 
 def _detail(connection: duckdb.DuckDBPyConnection, network: str, batch_id: int) -> str | None:

@@ -16,9 +16,10 @@ from typing import Any, NamedTuple, TypeVar
 
 import duckdb
 
+from control.settings import S3
 from warehouse.extensions import load_extension
 from warehouse.opening import literal, quiet
-from warehouse.s3 import PREFIX, allow_s3
+from warehouse.s3 import allow_s3
 from warehouse.session_lock import SessionLockBusyError, SessionLockError, is_direct, open_session, session_lock
 
 Result = TypeVar("Result")
@@ -141,12 +142,6 @@ class OpenLake:
                 time.sleep(_POLL_SECONDS * random.uniform(0, attempt))  # nosec B311 # no secret
         raise AssertionError
 
-    def snapshot(self) -> int:
-        """Return the number of the newest snapshot."""
-        row = self.run("select id from ducklake_current_snapshot('lake')").fetchone()
-        assert row is not None
-        return int(row[0])
-
     def _told(self, words: str) -> LakeError:
         if _CONFLICT.search(words):
             return LakeConflictError(f"{self._network}: another writer committed to the lake first")
@@ -226,7 +221,7 @@ class Lake:
         connection.execute(f"set temp_directory = {literal(self._temporary / f'lake-{self.network}')}")
         for name in ("postgres_scanner", "ducklake"):
             load_extension(connection, name)
-        if self._place.data.startswith(PREFIX):
+        if self._place.data.startswith(S3):
             allow_s3(connection)
         # A repeated commit would not read again.
         connection.execute("set ducklake_max_retry_count = 0")
@@ -343,7 +338,7 @@ class Lake:
             LakeError: it does not, or the folder does not exist.
             ExtensionError: an extension of DuckDB is not installed.
         """
-        if not self._place.data.startswith(PREFIX):
+        if not self._place.data.startswith(S3):
             if not Path(self._place.data).is_dir():
                 raise LakeError(f"{self.network}: there is no folder {self._place.data}; mount or create it")
             return

@@ -14,8 +14,9 @@ from typing import NamedTuple, Protocol
 from pyarrow import ArrowException
 from pyarrow import fs as arrow_fs
 
+from control.settings import S3
 from warehouse.folders import sync
-from warehouse.s3 import PREFIX, read_access
+from warehouse.s3 import read_access
 
 _CHUNK = 8 * 1024 * 1024
 
@@ -53,8 +54,8 @@ class Objects:
     """
 
     def __init__(self, place: str, environ: Mapping[str, str] | None = None) -> None:
-        if place.startswith(PREFIX):
-            root = place.removeprefix(PREFIX).strip("/")
+        if place.startswith(S3):
+            root = place.removeprefix(S3).strip("/")
             self._files: arrow_fs.FileSystem = arrow_fs.SubTreeFileSystem(root, _s3(environ))
         else:
             Path(place).mkdir(parents=True, exist_ok=True)

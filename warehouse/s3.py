@@ -10,7 +10,6 @@ import duckdb
 from warehouse.extensions import load_extension
 from warehouse.opening import literal
 
-PREFIX = "s3://"
 _SECONDS = 30
 
 

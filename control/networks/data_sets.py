@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-S3 = "s3://"
+from control.settings import S3
+
 DATE, FIRST, LAST, TABLE = "{date}", "{first}", "{last}", "{table}"
 NODE = "node"
 """The source of rows from a node, in coverage; no data set has this name."""

@@ -45,7 +45,7 @@ def read_verified(
     connection: duckdb.DuckDBPyConnection, network: str
 ) -> tuple[dict[Watched, list[BlockRange]], dict[Watched, list[BlockRange]]]:
     """Return two sets of ranges that were read a second time, by address: in full; and in full or by a sample."""
-    in_full = _read_ranges(connection, network, "verified_ranges", "is_sampled = false")
+    in_full = read_second_readings(connection, network, is_sampled=False)
     return in_full, _read_ranges(connection, network, "verified_ranges")
 
 
@@ -79,6 +79,13 @@ def reopen(connection: duckdb.DuckDBPyConnection, network: str, wallets: Sequenc
             f"insert into raw.changes select $batch, subject_key, 0, null, 'Rows' from ({subjects})",
             {**parameters, "batch": batch_id},
         )
+
+
+def read_second_readings(
+    connection: duckdb.DuckDBPyConnection, network: str, *, is_sampled: bool
+) -> dict[Watched, list[BlockRange]]:
+    """Return the ranges of every address that were read a second time: in full, or by a sample."""
+    return _read_ranges(connection, network, "verified_ranges", f"is_sampled = {is_sampled}")
 
 
 def _read_ranges(

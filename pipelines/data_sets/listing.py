@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
 
-from control.networks.data_sets import DATE, FIRST, LAST, S3, TABLE, DataSet
+from control.networks.data_sets import DATE, FIRST, LAST, TABLE, DataSet
 from control.ranges import BlockRange
+from control.settings import S3
 from pipelines.data_sets.errors import FileRefused
 from pipelines.data_sets.reader import Reader
 

@@ -11,7 +11,8 @@ from typing import Any
 
 import duckdb
 
-from control.networks.data_sets import S3, DataSet
+from control.networks.data_sets import DataSet
+from control.settings import S3
 from pipelines.data_sets.errors import CHANGED, FileRefused, FilesUnreadable
 from warehouse.opening import connect, literal
 from warehouse.s3 import allow_s3

@@ -17,7 +17,7 @@ from control.settings import Settings
 from pipelines.chain.coverage import read_coverage
 from pipelines.chain.covered import RANGE, keep_ranges, parts_of, stored_in_ranges
 from pipelines.deliver.export import MANIFEST, ExportError, check_target
-from pipelines.extract.data_sets import ColumnKind, FileColumn, FileForm
+from pipelines.extract.data_sets import EXPORTED, ColumnKind, FileColumn, FileForm
 from pipelines.extract.families import family_of
 from pipelines.raw.database import create_tables
 from pipelines.tables.families import ROW_TABLES
@@ -27,7 +27,6 @@ from warehouse.folders import new_folder
 from warehouse.opening import literal
 from warehouse.port import Warehouse
 
-FORM = "ledgermart"
 MOST_ROWS = 1_000_000
 """Rows of one range of blocks in all tables together; a single block may have more."""
 
@@ -65,7 +64,7 @@ def export_raw(
         FolderBusyError: another process is writing this folder.
         DamagedFileError: the warehouse is damaged.
     """
-    form = family_of(network).data_set_forms.get(FORM)
+    form = family_of(network).data_set_forms.get(EXPORTED)
     if form is None:
         raise ExportError(f"network {network.name!r} cannot be exported: networks of its family have no data sets")
     check_target(folder, _KIND, "a raw export", force=force)
@@ -83,7 +82,7 @@ def export_raw(
         manifest = {
             "kind": _KIND,
             "network": network.name,
-            "form": FORM,
+            "form": EXPORTED,
             "pattern": "{table}-{first}-{last}.parquet",
             "writtenAt": utc_now().strftime("%Y-%m-%dT%H:%M:%SZ"),
             "finalBlock": final,

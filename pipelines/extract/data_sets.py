@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
+EXPORTED = "ledgermart"
+"""Name of the form with a family's raw tables themselves: of raw exports, and of lakes."""
+
 
 class ColumnKind(StrEnum):
     """Content of a column, of any type in the file; in parentheses: its type in queries."""

@@ -14,12 +14,12 @@ import duckdb
 from control.clock import stored_now
 from control.networks.definitions import Network
 from control.ranges import BlockRange, difference, intersection, merged
-from pipelines.chain.coverage import Watched, read_coverage
+from pipelines.chain.coverage import Watched, read_coverage, read_second_readings
 from pipelines.chain.covered import frame_of, keep_ranges, parts_of, rows_in_ranges, stored_in_ranges
 from pipelines.chain.finality import read_known_chain
 from pipelines.chain.states import record_failure
-from pipelines.lake.reading import KEYS, ContradictedLakeError, read_ranges
-from pipelines.lake.tables import READINGS, columns_of, row_tables, selected
+from pipelines.lake.reading import KEYS, QUANTITIES, ContradictedLakeError, read_ranges, read_verified
+from pipelines.lake.tables import READINGS, names_of, row_tables, selected
 from pipelines.raw.database import transaction
 from pipelines.raw.frames import registered
 from pipelines.tables.table import RowTable
@@ -34,7 +34,24 @@ _FRAME_ROWS = 100_000
 # Live collection does not wait longer for another writer.
 _WAIT_SECONDS = 5.0
 _ORIGIN = ("provider", "data_set", "collected_at")
-"""Columns that identify a reading in its network."""
+
+
+class _Rows(NamedTuple):
+    """Rows that are added to a table of the lake, which may have some of them.
+
+    Attributes:
+        table: its name.
+        key: columns that identify a row.
+        compared: further columns that must be equal.
+        token: the column by which the lake's rows are narrowed; None where the table has none.
+        bounds: blocks of the rows.
+    """
+
+    table: str
+    key: tuple[str, ...]
+    compared: Sequence[str]
+    token: str | None
+    bounds: BlockRange
 
 
 class Given(NamedTuple):
@@ -176,19 +193,18 @@ class _Giving:
         self._begin_numbers()
         for table in self.tables:
             self._read_incoming(table, part)
-            key = ", ".join(table.key)
-            columns = ", ".join(name for name, _ in columns_of(table.name))
+            key, names = ", ".join(table.key), names_of(table.name)
             stored = rows_in_ranges(table, f"lake.{table.name}")
             self.opened.run(
                 f"create or replace temp table outdated as select {key} from "
-                f"(select {_prefixed(columns)} {stored} except select {columns} from incoming)",
+                f"(select {_prefixed(names, 'stored')} {stored} except select {', '.join(names)} from incoming)",
                 {"first": part.first, "last": part.last},
             )
             self.opened.run(
                 f"delete from lake.{table.name} where block_number between ? and ? and ({key}) in (from outdated)",
                 list(part),
             )
-            added += self._add_incoming(table, part)
+            added += self._add_incoming(_rows_of(table, part))
         self._add_headers()
         return added
 
@@ -213,8 +229,9 @@ class _Giving:
         self._begin_numbers()
         for table in self.tables:
             self._read_incoming(table, part)
-            self._check_known(table, part)
-            added += self._add_incoming(table, part)
+            rows = _rows_of(table, part)
+            self._check_known(rows)
+            added += self._add_incoming(rows)
         self._add_coverage(part)
         self._add_headers()
         return added
@@ -233,34 +250,28 @@ class _Giving:
         self.opened.load("incoming", rows)
         self.opened.run("insert into numbers select distinct block_number from incoming")
 
-    def _known(self, table: RowTable) -> str:
-        """Return the rows of the lake that may have the keys of incoming ones."""
-        token = "" if table.token is None else f" and {table.token} in (select distinct {table.token} from incoming)"
-        return f"(select * from lake.{table.name} where block_number between ? and ?{token})"
-
-    def _check_known(self, table: RowTable, part: BlockRange) -> None:
+    def _check_known(self, rows: _Rows) -> None:
         """Raise if the lake has another row with the key of an incoming one."""
-        others = [name for name, _ in columns_of(table.name) if name not in table.key]
         row = self.opened.run(
             f"""
             select min(known.block_number)
-            from {self._known(table)} as known inner join incoming using ({", ".join(table.key)})
-            where row({_prefixed(others, "known")}) is distinct from row({_prefixed(others, "incoming")})
+            from {_known(rows)} as known inner join incoming using ({", ".join(rows.key)})
+            where row({_prefixed(rows.compared, "known")}) is distinct from row({_prefixed(rows.compared, "incoming")})
             """,
-            list(part),
+            list(rows.bounds),
         ).fetchone()
         if row is not None and row[0] is not None:
-            raise ContradictedLakeError(self.network, table.name, row[0])
+            raise ContradictedLakeError(self.network, rows.table, row[0])
 
-    def _add_incoming(self, table: RowTable, part: BlockRange) -> int:
-        columns = ", ".join(name for name, _ in columns_of(table.name))
+    def _add_incoming(self, rows: _Rows) -> int:
+        """Add the incoming rows that the lake lacks; return their number."""
+        columns = ", ".join(names_of(rows.table))
         row = self.opened.run(
             f"""
-            insert into lake.{table.name} ({columns})
-            select {columns} from incoming
-            anti join {self._known(table)} as known using ({", ".join(table.key)})
+            insert into lake.{rows.table} ({columns})
+            select {columns} from incoming anti join {_known(rows)} as known using ({", ".join(rows.key)})
             """,
-            list(part),
+            list(rows.bounds),
         ).fetchone()
         assert row is not None
         return int(row[0])
@@ -340,20 +351,12 @@ class _Giving:
     def add_verified(self, settled: int) -> None:
         """Add the ranges that were read a second time."""
         for is_sampled in (False, True):
-            ranges: dict[Watched, list[BlockRange]] = {}
-            for kind, address, first, last in self.connection.execute(
-                """
-                select subject_kind, address, from_block, to_block
-                from raw.verified_ranges where network = ? and is_sampled = ? and from_block <= ?
-                """,
-                [self.network, is_sampled, settled],
-            ).fetchall():
-                ranges.setdefault(Watched(kind, address), []).append(BlockRange(first, min(last, settled)))
+            read = read_second_readings(self.connection, self.network, is_sampled=is_sampled)
+            ranges = {watched: intersection(parts, [BlockRange(0, settled)]) for watched, parts in read.items()}
             self.opened.commit(partial(self._add_verified, ranges, is_sampled=is_sampled))
 
     def _add_verified(self, ranges: Mapping[Watched, list[BlockRange]], *, is_sampled: bool) -> None:
-        condition = "stored.is_sampled" if is_sampled else "not stored.is_sampled"
-        held = read_ranges(self.opened, "verified_ranges", list(ranges), condition)
+        held = read_verified(self.opened, list(ranges), is_sampled=is_sampled)
         new = {watched: difference(parts, held.get(watched, [])) for watched, parts in ranges.items()}
         if any(new.values()):
             self.opened.load("ranges", frame_of(new))
@@ -379,43 +382,34 @@ class _Giving:
         bounds = self.opened.run("select min(block_number), max(block_number) from incoming").fetchone()
         if bounds is None or bounds[0] is None:
             return 0
-        key = KEYS[table]
-        quantity = "quantity_raw" if table == "balance_observations" else "total_supply_raw"
-        known = f"(select * from lake.{table} where block_number between ? and ?)"
-        differing = self.opened.run(
-            f"""
-            select min(known.block_number)
-            from {known} as known inner join incoming using ({", ".join(key)})
-            where known.{quantity} is distinct from incoming.{quantity}
-            """,
-            list(bounds),
-        ).fetchone()
-        if differing is not None and differing[0] is not None:
-            raise ContradictedLakeError(self.network, table, differing[0])
+        rows = _Rows(table, KEYS[table], (QUANTITIES[table],), "token_address", BlockRange(*bounds))
+        self._check_known(rows)
         self.opened.run(
             f"""
             update lake.{table} as stored
             set tenant_ids = list_sort(list_distinct(list_concat(stored.tenant_ids, incoming.tenant_ids)))
             from incoming
-            where {" and ".join(f"stored.{name} = incoming.{name}" for name in key)}
+            where {" and ".join(f"stored.{name} = incoming.{name}" for name in rows.key)}
                 and not list_has_all(stored.tenant_ids, incoming.tenant_ids)
             """
         )
-        columns = ", ".join(name for name, _ in columns_of(table))
-        row = self.opened.run(
-            f"""
-            insert into lake.{table} ({columns})
-            select {columns} from incoming anti join {known} as known using ({", ".join(key)})
-            """,
-            list(bounds),
-        ).fetchone()
+        added = self._add_incoming(rows)
         self._begin_numbers()
         self.opened.run("insert into numbers select distinct block_number from incoming")
         self._add_headers()
-        assert row is not None
-        return int(row[0])
+        return added
 
 
-def _prefixed(names: Sequence[str] | str, source: str = "stored") -> str:
-    listed = names.split(", ") if isinstance(names, str) else names
-    return ", ".join(f"{source}.{name}" for name in listed)
+def _rows_of(table: RowTable, bounds: BlockRange) -> _Rows:
+    compared = [name for name in names_of(table.name) if name not in table.key]
+    return _Rows(table.name, table.key, compared, table.token, bounds)
+
+
+def _known(rows: _Rows) -> str:
+    """Return the rows of the lake that may have the keys of incoming ones; the parameters are the bounds."""
+    token = "" if rows.token is None else f" and {rows.token} in (select distinct {rows.token} from incoming)"
+    return f"(select * from lake.{rows.table} where block_number between ? and ?{token})"
+
+
+def _prefixed(names: Sequence[str], source: str) -> str:
+    return ", ".join(f"{source}.{name}" for name in names)

@@ -8,15 +8,15 @@ import duckdb
 
 from control.networks.definitions import Network
 from control.ranges import BlockRange, difference, intersection
-from pipelines.chain.coverage import Watched, read_coverage
+from pipelines.chain.coverage import Watched, read_coverage, read_second_readings
 from pipelines.chain.covered import frame_of, keep_ranges
 from pipelines.chain.finality import read_known_chain
 from pipelines.chain.missing import missing_segments
 from pipelines.chain.segments import Collector, NetworkReport
 from pipelines.extract.families import open_node
 from pipelines.lake.giving import give
-from pipelines.lake.reading import KEYS, read_ranges
-from pipelines.lake.tables import READINGS, columns_of, row_tables, selected
+from pipelines.lake.reading import KEYS, QUANTITIES, read_ranges, read_verified
+from pipelines.lake.tables import READINGS, names_of, row_tables, selected
 from pipelines.lake.taking import take
 from pipelines.raw.builds import finish_batch
 from pipelines.rows import WorkClass
@@ -183,11 +183,13 @@ class _Comparison:
             DifferentLakeError: they differ.
         """
         coverage = self._settled(read_coverage(self.connection, self.network))
-        counts = {"coverage": self._check_ranges("coverage", coverage, "true")}
+        held = read_ranges(self.opened, "coverage", list(coverage))
+        counts = {"coverage": self._check_ranges("coverage", coverage, held)}
         verified = 0
         for is_sampled in (False, True):
-            ranges = self._settled(self._read_verified(is_sampled))
-            verified += self._check_ranges("verified_ranges", ranges, f"stored.is_sampled = {is_sampled}")
+            ranges = self._settled(read_second_readings(self.connection, self.network, is_sampled=is_sampled))
+            held = read_verified(self.opened, list(ranges), is_sampled=is_sampled)
+            verified += self._check_ranges("verified_ranges", ranges, held)
         counts["verified_ranges"] = verified
         keep_ranges(self.connection, coverage)
         self.opened.load("covered", frame_of(coverage))
@@ -208,21 +210,10 @@ class _Comparison:
         found = {watched: intersection(parts, [self.span]) for watched, parts in ranges.items()}
         return {watched: parts for watched, parts in found.items() if parts}
 
-    def _read_verified(self, is_sampled: bool) -> dict[Watched, list[BlockRange]]:
-        ranges: dict[Watched, list[BlockRange]] = {}
-        for kind, address, first, last in self.connection.execute(
-            """
-            select subject_kind, address, from_block, to_block
-            from raw.verified_ranges where network = ? and is_sampled = ?
-            """,
-            [self.network, is_sampled],
-        ).fetchall():
-            ranges.setdefault(Watched(kind, address), []).append(BlockRange(first, last))
-        return ranges
-
-    def _check_ranges(self, table: str, own: Mapping[Watched, list[BlockRange]], condition: str) -> int:
+    def _check_ranges(
+        self, table: str, own: Mapping[Watched, list[BlockRange]], held: Mapping[Watched, list[BlockRange]]
+    ) -> int:
         """Check that the lake has these ranges; it may have more of other shards. Return their number."""
-        held = read_ranges(self.opened, table, list(own), condition)
         lacking = [part.first for watched, parts in own.items() for part in difference(parts, held.get(watched, []))]
         if lacking:
             raise DifferentLakeError(self.network, table, min(lacking))
@@ -233,13 +224,13 @@ class _Comparison:
         return f"{rows} where stored.network = '{self.network}' and ({_is_covered(table)})"
 
     def _lake_rows(self, table: RowTable) -> str:
-        columns = ", ".join(f"stored.{name}" for name, _ in columns_of(table.name))
+        columns = ", ".join(f"stored.{name}" for name in names_of(table.name))
         return f"select {columns} from lake.{table.name} as stored where {_is_covered(table)}"
 
     def _check_readings(self, table: str) -> int:
         """Check that the lake has the warehouse's readings, with their tenants; it may have more of other shards."""
         key = ", ".join(KEYS[table])
-        quantity = "quantity_raw" if table == "balance_observations" else "total_supply_raw"
+        quantity = QUANTITIES[table]
         own = f"""
             select {key}, {quantity}, tenant_ids
             from (select {selected(table)} from raw.{table} as stored where stored.network = '{self.network}')

@@ -1,4 +1,4 @@
-"""Reading a lake: ranges of addresses, keys of readings, and the error for a fact that differs."""
+"""Reading a lake: ranges of addresses, columns of readings, and the error for a fact that differs."""
 
 from collections.abc import Sequence
 
@@ -11,6 +11,9 @@ KEYS = {
     "supply_observations": ("block_number", "token_address"),
 }
 """Columns that identify a reading in a lake."""
+
+QUANTITIES = {"balance_observations": "quantity_raw", "supply_observations": "total_supply_raw"}
+"""The column of a reading with the number that was read."""
 
 
 class ContradictedLakeError(LakeError):
@@ -44,3 +47,8 @@ def read_ranges(
     ).fetchall():
         found.setdefault(Watched(kind, address), []).append(BlockRange(first, last))
     return {name: merged(ranges) for name, ranges in found.items()}
+
+
+def read_verified(opened: OpenLake, watched: Sequence[Watched], *, is_sampled: bool) -> dict[Watched, list[BlockRange]]:
+    """Return the ranges of these addresses that were read a second time: in full, or by a sample."""
+    return read_ranges(opened, "verified_ranges", watched, f"stored.is_sampled = {is_sampled}")

@@ -4,14 +4,12 @@ from collections.abc import Iterable
 
 from control.networks.definitions import Network
 from control.settings import Settings
+from pipelines.extract.data_sets import EXPORTED
 from pipelines.extract.families import family_of
 from pipelines.tables.families import ROW_TABLES
 from pipelines.tables.sources import TABLES
 from pipelines.tables.table import BATCHES, BIGNUM, TEXTS, VARCHAR, RowTable
 from warehouse.lakes import Lake, LakePlace
-
-FORM = "ledgermart"
-"""Form of files with the same tables; families without it have no lake."""
 
 READINGS = ("balance_observations", "supply_observations")
 
@@ -22,8 +20,8 @@ _NAMES = {"visible_to": "tenant_ids"}
 
 
 def open_lake(settings: Settings, network: Network) -> Lake | None:
-    """Return the lake of a network; None where none is configured, or its family has none."""
-    if settings.lake is None or FORM not in family_of(network).data_set_forms:
+    """Return the lake of a network; None where none is configured, or its family lacks the form of exports."""
+    if settings.lake is None or EXPORTED not in family_of(network).data_set_forms:
         return None
     place = LakePlace(settings.lake, settings.lake_data)
     columns = {name: columns_of(name) for name in table_names(network)}
@@ -38,7 +36,7 @@ def open_lakes(settings: Settings, networks: Iterable[Network]) -> dict[str, Lak
 
 def row_tables(network: Network) -> list[RowTable]:
     """Return the tables with rows of the network's family."""
-    return [ROW_TABLES[name] for name in family_of(network).data_set_forms[FORM].rows]
+    return [ROW_TABLES[name] for name in family_of(network).data_set_forms[EXPORTED].rows]
 
 
 def table_names(network: Network) -> list[str]:
@@ -53,6 +51,11 @@ def columns_of(table: str) -> list[tuple[str, str]]:
         for column in TABLES[table].columns
         if column.name not in _LEFT_OUT
     ]
+
+
+def names_of(table: str) -> list[str]:
+    """Return the names of a table's columns in the lake."""
+    return [name for name, _ in columns_of(table)]
 
 
 def selected(table: str, source: str = "stored") -> str:

@@ -14,8 +14,8 @@ from pipelines.chain.missing import segments_of
 from pipelines.chain.segments import Collector
 from pipelines.extract.errors import ExtractError
 from pipelines.extract.family import BALANCES, HEADERS, SUPPLIES, Part
-from pipelines.lake.reading import ContradictedLakeError, read_ranges
-from pipelines.lake.tables import READINGS, columns_of, row_tables
+from pipelines.lake.reading import ContradictedLakeError, read_ranges, read_verified
+from pipelines.lake.tables import READINGS, names_of, row_tables
 from pipelines.raw.database import transaction
 from pipelines.rows import Origin, Segment
 from pipelines.tables.table import RowTable
@@ -142,10 +142,9 @@ class _Taking:
             yield Part(covered, rows, headers=self._headers(numbers, covered))
 
     def _rows(self, table: RowTable, covered: BlockRange) -> pl.DataFrame:
-        names = ", ".join(name for name, _ in columns_of(table.name))
         return (
             self.opened.run(
-                f"select {names} from taken_{table.name} where block_number between ? and ? "
+                f"select {', '.join(names_of(table.name))} from taken_{table.name} where block_number between ? and ? "
                 f"order by {', '.join(table.key)}",
                 list(covered),
             )
@@ -175,8 +174,7 @@ class _Taking:
         """Record which blocks of a segment were read a second time."""
         watched = [Watched(segment.kind, address) for address in segment.addresses]
         for is_sampled in (False, True):
-            condition = "stored.is_sampled" if is_sampled else "not stored.is_sampled"
-            held = read_ranges(self.opened, "verified_ranges", watched, condition)
+            held = read_verified(self.opened, watched, is_sampled=is_sampled)
             shared = {name: intersection(ranges, [segment.covered]) for name, ranges in held.items()}
             for verified in segments_of(shared, {}):
                 with transaction(self.collector.connection):

@@ -7,7 +7,7 @@ crates/freeze/src/datasets), ethereum-etl (https://github.com/blockchain-etl/eth
 
 from types import MappingProxyType
 
-from pipelines.extract.data_sets import ColumnKind, FileColumn, FileForm, FileTable
+from pipelines.extract.data_sets import EXPORTED, ColumnKind, FileColumn, FileForm, FileTable
 from pipelines.tables.evm import INTERNAL_TRANSFERS, TOKEN_TRANSFERS, TRANSACTIONS
 
 _NUMBER, _BYTES = FileColumn(ColumnKind.NUMBER), FileColumn(ColumnKind.BYTES)
@@ -175,7 +175,7 @@ FORMS = MappingProxyType(
         "cryo-transfers": _transfers(_CRYO_TRANSFERS, _blocks("block_number", "block_hash")),
         "ethereum-etl": _transfers(_ETL_LOGS, _blocks("number", "hash")),
         "columns": _transfers(_OWN),
-        "ledgermart": _EXPORTED,
+        EXPORTED: _EXPORTED,
     }
 )
 """The forms by name; `control.networks.evm` has the fields that a definition needs for each."""
