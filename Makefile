@@ -44,13 +44,18 @@ demo: install ## Start a chain and the service, and show the main job (FAMILY=ut
 misfortunes: install ## Do to a chain what chains do to ledgers, and compare (FAULTS=1: with a provider that fails, too)
 	$(BIN)/python -m tests.integration.misfortunes $(if $(FAULTS),--faults)
 
+# An environment beside the target, with the packages of the lock file.
+define OWN_ENVIRONMENT
+rm -rf $(@D)/venv
+$(PYTHON) -m venv $(@D)/venv
+$(@D)/venv/bin/pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r $<
+touch $@
+endef
+
 # Superset has an environment of its own: it is bound to versions of libraries that the service does not run on.
 build/superset/installed: bi/superset/requirements.lock
-	@echo "Superset: installing $$(grep -c '==' $<) packages into build/superset, some 1 to 4 minutes"
-	rm -rf build/superset/venv
-	$(PYTHON) -m venv build/superset/venv
-	build/superset/venv/bin/pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r $<
-	touch $@
+	@echo "Superset: installing $$(grep -c '==' $<) packages into $(@D), some 1 to 4 minutes"
+	$(OWN_ENVIRONMENT)
 
 superset: install build/superset/installed ## Provision Superset and start it on loopback (ARGS: a command of Superset's instead)
 	$(BIN)/python bi/superset/run.py $(ARGS)
@@ -60,11 +65,8 @@ test-superset: install debian-packages build/superset/installed ## Attack an own
 
 # ClickHouse, in one Python process, has an environment of its own: the service does not run on it.
 build/chdb/installed: tests/cluster/requirements.lock
-	@echo "ClickHouse: installing $$(grep -c '==' $<) packages into build/chdb, some 1 to 4 minutes"
-	rm -rf build/chdb/venv
-	$(PYTHON) -m venv build/chdb/venv
-	build/chdb/venv/bin/pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r $<
-	touch $@
+	@echo "ClickHouse: installing $$(grep -c '==' $<) packages into $(@D), some 1 to 4 minutes"
+	$(OWN_ENVIRONMENT)
 
 test-cluster: install debian-packages build/chdb/installed ## Tests of several machines' parts, the long ones too: lakes and their readers
 	$(PYTEST) -o timeout=7200 -m "not bench" tests/cluster $(ARGS)

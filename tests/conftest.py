@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.shared import once, run_folder
-from tests.unit.control.postgres import start_postgres, stop_postgres
+from tests.unit.control.postgres import new_database, start_postgres, stop_postgres, unique_name
 
 # An example may take as long as a busy machine needs.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -37,6 +37,13 @@ def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """URL of a server that all workers share; each database needs a unique name."""
     with once(run_folder(tmp_path_factory), "postgres", start_postgres, stop_postgres) as server:
         yield server["url"]
+
+
+@pytest.fixture
+def empty_database(postgres_server: str) -> Iterator[str]:
+    """URL of an empty database for one test."""
+    with new_database(postgres_server, unique_name()) as url:
+        yield url
 
 
 @pytest.fixture(autouse=True)

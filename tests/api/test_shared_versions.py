@@ -22,8 +22,7 @@ from tests.api.marts import publish
 from tests.api.test_errors import problem
 from tests.api.world import FOREIGN_TOKEN_ID, World, make_world, marts_rows
 from tests.datasets.object_store import ObjectStore
-from tests.unit.control.conftest import unique_name
-from tests.unit.control.postgres import new_database
+from tests.unit.control.postgres import new_database, unique_name
 from tests.waiting import eventually
 from warehouse import shared
 from warehouse.shared import ORPHAN_AGE, ShardPublisher

@@ -30,8 +30,7 @@ from tests.integration.test_kill import System, statuses
 from tests.integration.test_shards import Rows, undated
 from tests.integration.test_transform import content
 from tests.integration.warm_processes import run_forked
-from tests.unit.control.conftest import unique_name
-from tests.unit.control.postgres import new_database
+from tests.unit.control.postgres import new_database, unique_name
 from tests.waiting import eventually
 from warehouse.versions import current_publication
 

@@ -18,8 +18,7 @@ from pipelines.lake.tables import columns_of, table_names
 from pipelines.tables.sources import TABLES
 from tests import CHECKOUT
 from tests.datasets.object_store import ObjectStore
-from tests.unit.control.conftest import unique_name
-from tests.unit.control.postgres import new_database
+from tests.unit.control.postgres import unique_name
 from warehouse.extensions import load_extension
 from warehouse.lakes import Lake, LakePlace, OpenLake
 from warehouse.s3 import allow_s3
@@ -157,23 +156,17 @@ def objects() -> Iterator[ObjectStore]:
 
 
 @pytest.fixture
-def catalogue(postgres_server: str) -> Iterator[str]:
-    with new_database(postgres_server, unique_name()) as url:
-        yield url
-
-
-@pytest.fixture
-def reader(catalogue: str) -> Iterator[str]:
+def reader(empty_database: str) -> Iterator[str]:
     """Name of a role without rights."""
     name = unique_name()
     yield name
-    with psycopg.connect(catalogue, autocommit=True) as session:
+    with psycopg.connect(empty_database, autocommit=True) as session:
         session.execute(f"drop owned by {name}; drop role {name}")  # type: ignore[arg-type]
 
 
 @pytest.fixture(params=PLACES, ids=lambda param: f"{param[0]}-{param[1].__name__}")
 def lake(
-    request: pytest.FixtureRequest, catalogue: str, reader: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    request: pytest.FixtureRequest, empty_database: str, reader: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Stored:
     place, fill = request.param
     objects, data = None, str(tmp_path / "lake")
@@ -181,20 +174,20 @@ def lake(
         objects = request.getfixturevalue("objects")
         for name, value in objects.variables.items():
             monkeypatch.setenv(name, value)
-        data = f"s3://{_BUCKET}/{catalogue.rpartition('/')[2]}"
+        data = f"s3://{_BUCKET}/{empty_database.rpartition('/')[2]}"
     earlier = {TABLE: [column for column in columns_of(TABLE) if column[0] != ADDED]}
-    with Lake(LakePlace(catalogue, data), "local", earlier, tmp_path).open() as opened:
+    with Lake(LakePlace(empty_database, data), "local", earlier, tmp_path).open() as opened:
         old = f"insert into lake.{TABLE} (block_number, token_address, amount_raw) values ({OLD}, '0x', '5')"
         opened.commit(lambda: opened.run(old))
-    with Lake(LakePlace(catalogue, data), "local", {TABLE: columns_of(TABLE)}, tmp_path).open() as opened:
+    with Lake(LakePlace(empty_database, data), "local", {TABLE: columns_of(TABLE)}, tmp_path).open() as opened:
         transfers = Transfers(opened, {OLD: 5})
         fill(transfers)
     grants = replaced(example("create role"), lake_reader=reader, lake_ethereum="lake_local")
-    with psycopg.connect(catalogue, autocommit=True) as session:
+    with psycopg.connect(empty_database, autocommit=True) as session:
         session.execute(grants)  # type: ignore[arg-type]
     total = sum(transfers.amounts.values())
     assert total > MODULUS
-    reading = catalogue.replace("//ledgermart@", f"//{reader}@")
+    reading = empty_database.replace("//ledgermart@", f"//{reader}@")
     return Stored(reading, objects, total, has_deletes=fill is not compacted)
 
 

@@ -4,11 +4,12 @@ import json
 import os
 import random
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from datetime import timedelta
 from io import StringIO
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from unittest import mock
 
@@ -38,8 +39,7 @@ from tests.integration.harness import LocalNetwork, Service
 from tests.integration.past import Chain, Tables, chain_with_past, check_equal, collect, network, stored
 from tests.integration.warm_processes import run_forked
 from tests.oracles.node import instant
-from tests.unit.control.conftest import unique_name
-from tests.unit.control.postgres import new_database
+from tests.unit.control.postgres import new_database, unique_name
 from warehouse.lakes import Lake, OpenLake
 
 _BUCKET = "facts"
@@ -59,23 +59,17 @@ def objects() -> Iterator[ObjectStore]:
         yield store
 
 
-@pytest.fixture
-def catalogue(postgres_server: str) -> Iterator[str]:
-    with new_database(postgres_server, unique_name()) as url:
-        yield url
-
-
 @pytest.fixture(params=["s3", pytest.param("folder", marks=pytest.mark.long)])
 def lake(
-    request: pytest.FixtureRequest, catalogue: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    request: pytest.FixtureRequest, empty_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> dict[str, str]:
     """Settings of a lake of its own."""
     data = str(tmp_path / "lake")
     if request.param == "s3":
         for name, value in request.getfixturevalue("objects").variables.items():
             monkeypatch.setenv(name, value)
-        data = f"s3://{_BUCKET}/{catalogue.rpartition('/')[2]}"
-    return {"LEDGERMART_LAKE": f"ducklake:postgres:{catalogue}", "LEDGERMART_LAKE_DATA": data}
+        data = f"s3://{_BUCKET}/{empty_database.rpartition('/')[2]}"
+    return {"LEDGERMART_LAKE": f"ducklake:postgres:{empty_database}", "LEDGERMART_LAKE_DATA": data}
 
 
 @pytest.fixture(autouse=True)
@@ -111,12 +105,18 @@ def give(service: Service) -> None:
     assert service.query("select count(*) from raw.lake_states") == [(1,)]
 
 
+@pytest.fixture
+def first(lake: dict[str, str], chain: Chain, make_service: MakeService) -> Service:
+    """A shard that has given its facts."""
+    service = make_service(network(chain.node.url), name="first", **lake)
+    collect(service, chain)
+    give(service)
+    return service
+
+
 def test_another_shard_stores_the_same_without_asking_the_node(
-    lake: dict[str, str], chain: Chain, from_node: Tables, make_service: MakeService
+    first: Service, lake: dict[str, str], chain: Chain, from_node: Tables, make_service: MakeService
 ) -> None:
-    first = make_service(network(chain.node.url), name="first", **lake)
-    collect(first, chain)
-    give(first)
     check_equal(first, from_node)
     second = make_service(network(chain.node.url), name="second", **lake)
     collect(second, chain)
@@ -140,11 +140,16 @@ def failures(service: Service) -> list[str]:
     ]
 
 
+def lake_of(service: Service, lake: Mapping[str, str] = MappingProxyType({})) -> Lake:
+    """Return the lake of the service's network, or that of other settings."""
+    found = open_lake(load_settings({**service.variables, **lake}), service.networks["local"])
+    assert found is not None
+    return found
+
+
 def in_lake(service: Service, statement: str) -> list[tuple[object, ...]]:
     """Run a statement on the lake of the service's network, and return its rows."""
-    lake = open_lake(service.settings, service.networks["local"])
-    assert lake is not None
-    with lake.open() as opened:
+    with lake_of(service).open() as opened:
         return opened.run(statement).fetchall()
 
 
@@ -268,11 +273,8 @@ def test_a_writer_that_is_overtaken_adds_nothing_twice(
 
 
 def test_a_contradicted_lake_is_named_and_not_changed(
-    lake: dict[str, str], chain: Chain, make_service: MakeService
+    first: Service, lake: dict[str, str], chain: Chain, make_service: MakeService
 ) -> None:
-    first = make_service(network(chain.node.url), name="first", **lake)
-    collect(first, chain)
-    give(first)
     ((block, index),) = in_lake(first, "select block_number, log_index from lake.token_transfers order by all limit 1")
     in_lake(
         first, f"update lake.token_transfers set amount_raw = '1' where (block_number, log_index) = ({block}, {index})"
@@ -316,11 +318,8 @@ def test_a_correction_reaches_the_lake(lake: dict[str, str], chain: Chain, make_
 
 
 def test_a_lake_of_another_chain_is_not_taken(
-    lake: dict[str, str], chain: Chain, from_node: Tables, make_service: MakeService
+    first: Service, lake: dict[str, str], chain: Chain, from_node: Tables, make_service: MakeService
 ) -> None:
-    first = make_service(network(chain.node.url), name="first", **lake)
-    collect(first, chain)
-    give(first)
     in_lake(first, "update lake.blocks set block_hash = replace(block_hash, '0x', '0y')")
     second = make_service(network(chain.node.url), name="second", **lake)
     collect(second, chain)
@@ -331,9 +330,9 @@ def test_a_lake_of_another_chain_is_not_taken(
 
 
 def test_live_data_does_not_wait_for_the_lake(
-    catalogue: str, chain: Chain, make_service: MakeService, tmp_path: Path
+    empty_database: str, chain: Chain, make_service: MakeService, tmp_path: Path
 ) -> None:
-    settings = {"LEDGERMART_LAKE": f"ducklake:postgres:{catalogue}-gone", "LEDGERMART_LAKE_DATA": str(tmp_path)}
+    settings = {"LEDGERMART_LAKE": f"ducklake:postgres:{empty_database}-gone", "LEDGERMART_LAKE_DATA": str(tmp_path)}
     service = make_service(network(chain.node.url), **settings)
     tenant = service.tenant()
     service.token(tenant, chain.gold.address, tracked_from=instant(chain.node, 2))
@@ -347,12 +346,6 @@ def test_live_data_does_not_wait_for_the_lake(
         "local: the lake does not answer, or refuses" in service.query("select error from raw.history_requests")[0][0]
     )
     assert all("check PostgreSQL" in detail for detail in failures(service))
-
-
-def lake_of(service: Service, lake: dict[str, str]) -> Lake:
-    opened = open_lake(load_settings({**service.variables, **lake}), service.networks["local"])
-    assert opened is not None
-    return opened
 
 
 def migrate(service: Service, lake: dict[str, str], *, is_back: bool = False) -> dict[str, Any]:

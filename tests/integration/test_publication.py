@@ -17,8 +17,7 @@ from control.store import open_store
 from pipelines.defs.publish import publication
 from pipelines.defs.resources import Warehouse
 from pipelines.defs.sharing import served_version
-from tests.unit.control.conftest import unique_name
-from tests.unit.control.postgres import new_database
+from tests.unit.control.postgres import new_database, unique_name
 from warehouse.objects import Objects
 from warehouse.port import Warehouse as WarehousePort
 from warehouse.versions import published_versions

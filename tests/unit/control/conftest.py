@@ -1,7 +1,6 @@
 """Fixtures of the control store's tests, which run on an SQLite file and on a real Postgres."""
 
 import shutil
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from control.access import Principal
 from control.networks.definitions import Network, load_networks
 from control.settings import Settings, load_settings
 from control.store import ControlStore, open_store
-from tests.unit.control.postgres import Restored, new_database
+from tests.unit.control.postgres import Restored, new_database, unique_name
 
 
 @dataclass(frozen=True)
@@ -65,11 +64,6 @@ def postgres_templates(postgres_server: str) -> Iterator[Templates]:
             return Template(database, principals)
 
         yield find
-
-
-def unique_name() -> str:
-    """Return a name for a database that no other test or worker uses."""
-    return f"t{uuid.uuid4().hex}"
 
 
 def _migrate(settings: Settings, has_world: bool) -> dict[str, Principal]:

@@ -6,6 +6,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -50,6 +51,11 @@ def restart_postgres(server: Server) -> None:
     """Restart the server on its port; every session ends without a warning."""
     home = Path(server["home"])
     _as_owner(home, _binaries() / "pg_ctl", "restart", "-D", home / "data", "-l", home / "log", "-m", "immediate", "-w")
+
+
+def unique_name() -> str:
+    """Return a name for a database that no other test or worker uses."""
+    return f"t{uuid.uuid4().hex}"
 
 
 @contextmanager

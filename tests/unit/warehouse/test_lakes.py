@@ -12,8 +12,6 @@ import pytest
 
 from tests.chain.process import free_port
 from tests.datasets.object_store import ObjectStore
-from tests.unit.control.conftest import unique_name
-from tests.unit.control.postgres import new_database
 from warehouse import extensions
 from warehouse.extensions import ExtensionError, load_extension
 from warehouse.lakes import Lake, LakeBusyError, LakeConflictError, LakeError, LakePlace, OpenLake
@@ -27,17 +25,11 @@ MakeLake = Callable[..., Lake]
 
 
 @pytest.fixture
-def catalogue(postgres_server: str) -> Iterator[str]:
-    with new_database(postgres_server, unique_name()) as url:
-        yield url
-
-
-@pytest.fixture
-def make_lake(catalogue: str, tmp_path: Path) -> MakeLake:
+def make_lake(empty_database: str, tmp_path: Path) -> MakeLake:
     def make(
         tables: dict[str, list[tuple[str, str]]] = TABLES, data: str | None = None, temporary: Path = tmp_path
     ) -> Lake:
-        return Lake(LakePlace(catalogue, data or str(tmp_path / "lake")), "local", tables, temporary)
+        return Lake(LakePlace(empty_database, data or str(tmp_path / "lake")), "local", tables, temporary)
 
     return make
 
@@ -162,14 +154,14 @@ def test_a_second_writer_waits_and_names_the_first(lake: Lake) -> None:
 
 
 @pytest.mark.parametrize("times", [3, pytest.param(100, marks=LONG)])
-def test_a_writer_that_has_lost_its_lock_changes_nothing(lake: Lake, catalogue: str, times: int) -> None:
+def test_a_writer_that_has_lost_its_lock_changes_nothing(lake: Lake, empty_database: str, times: int) -> None:
     holders = "application_name = 'ledgermart: asleep'"
     for number in range(times):
         with lake.writing("asleep", 1) as asleep:
 
             def sleep(number: int = number, asleep: OpenLake = asleep) -> None:
                 insert(asleep, -1)
-                assert end_sessions(catalogue, holders) == 1
+                assert end_sessions(empty_database, holders) == 1
                 with lake.writing("awake", 1) as awake:
                     awake.commit(lambda: insert(awake, number))
 
@@ -178,12 +170,12 @@ def test_a_writer_that_has_lost_its_lock_changes_nothing(lake: Lake, catalogue: 
     assert stored(lake) == list(range(times))
 
 
-def test_sessions_that_are_cut_leave_nothing(lake: Lake, catalogue: str) -> None:
+def test_sessions_that_are_cut_leave_nothing(lake: Lake, empty_database: str) -> None:
     with lake.open() as opened:
 
         def cut() -> None:
             insert(opened, 1)
-            assert end_sessions(catalogue) > 0
+            assert end_sessions(empty_database) > 0
             insert(opened, 2)
 
         with pytest.raises(LakeError, match="local: the lake does not answer, or refuses"):

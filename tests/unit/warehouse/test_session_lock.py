@@ -1,6 +1,5 @@
 """Locks that a session of PostgreSQL holds, and the lock of a shard."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
@@ -9,17 +8,9 @@ import pytest
 from control.errors import StoreUnavailable
 from control.settings import Settings, load_settings
 from tests.chain.process import free_port
-from tests.unit.control.conftest import unique_name
-from tests.unit.control.postgres import new_database
 from warehouse.lock import WriterBusyError
 from warehouse.port import Warehouse
 from warehouse.session_lock import SessionLockBusyError, has_own_session, session_lock
-
-
-@pytest.fixture
-def database(postgres_server: str) -> Iterator[str]:
-    with new_database(postgres_server, unique_name()) as url:
-        yield url
 
 
 def settings_of(database: str, folder: Path, shard: int = 0) -> Settings:
@@ -34,30 +25,30 @@ def settings_of(database: str, folder: Path, shard: int = 0) -> Settings:
     )
 
 
-def test_a_lock_is_held_until_the_block_ends_and_names_its_holder(database: str) -> None:
-    with session_lock(database, "one", "a build", 1):
-        with session_lock(database, "another", "a build", 0):
+def test_a_lock_is_held_until_the_block_ends_and_names_its_holder(empty_database: str) -> None:
+    with session_lock(empty_database, "one", "a build", 1):
+        with session_lock(empty_database, "another", "a build", 0):
             pass
         with pytest.raises(SessionLockBusyError, match="'ledgermart: a build' from 127"):
-            with session_lock(database, "one", "a second build", 0.3):
+            with session_lock(empty_database, "one", "a second build", 0.3):
                 pass
-    with session_lock(database, "one", "a second build", 0):
+    with session_lock(empty_database, "one", "a second build", 0):
         pass
 
 
-def test_a_lock_ends_with_its_session(database: str) -> None:
-    with session_lock(database, "one", "a build", 1):
-        with psycopg.connect(database, autocommit=True) as session:
+def test_a_lock_ends_with_its_session(empty_database: str) -> None:
+    with session_lock(empty_database, "one", "a build", 1):
+        with psycopg.connect(empty_database, autocommit=True) as session:
             session.execute(
                 "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'ledgermart: a build'"
             )
-        with session_lock(database, "one", "a second build", 5):
+        with session_lock(empty_database, "one", "a second build", 5):
             pass
 
 
-def test_one_machine_at_a_time_builds_a_shard(database: str, tmp_path: Path) -> None:
+def test_one_machine_at_a_time_builds_a_shard(empty_database: str, tmp_path: Path) -> None:
     first, second, other = (
-        Warehouse(settings_of(database, tmp_path / name, shard))
+        Warehouse(settings_of(empty_database, tmp_path / name, shard))
         for name, shard in (("first", 3), ("second", 3), ("other", 4))
     )
     with first.exclusive("a cycle"):
@@ -78,11 +69,11 @@ def test_without_its_database_a_shard_is_not_built(tmp_path: Path) -> None:
     assert "the-password" not in str(caught.value)
 
 
-def test_a_session_that_a_pooler_gives_to_others_is_noticed(database: str) -> None:
+def test_a_session_that_a_pooler_gives_to_others_is_noticed(empty_database: str) -> None:
     """A pooler in transaction mode gives the idle session of one client to the next one."""
     with (
-        psycopg.connect(database, autocommit=True) as first,
-        psycopg.connect(database, autocommit=True) as second,
+        psycopg.connect(empty_database, autocommit=True) as first,
+        psycopg.connect(empty_database, autocommit=True) as second,
     ):
         assert has_own_session(first, second)
         assert not has_own_session(first, first)
