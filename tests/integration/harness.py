@@ -49,7 +49,6 @@ from tests.integration.warm_processes import console_command, run_forked
 from tests.waiting import Naps
 from warehouse.versions import current_publication
 
-CHECKOUT = Path(__file__).parents[2]
 LEDGERMART = Path(sys.executable).with_name("ledgermart")
 
 _OWED_TO = """

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from tests import CHECKOUT
 from tests.chain.node import AnvilNode
 from tests.chain.world import World
-from tests.integration.harness import CHECKOUT, Service
+from tests.integration.harness import Service
 from tests.oracles.node import instant
 
 pytestmark = pytest.mark.slow

@@ -18,11 +18,12 @@ from typing import Any
 import duckdb
 import pytest
 
+from tests import CHECKOUT
 from tests.chain.node import AnvilNode
 from tests.chain.process import free_port, stop_process, tied_to_parent
 from tests.chain.world import Token, World
 from tests.e2e.client import ApiClient
-from tests.integration.harness import CHECKOUT, LEDGERMART, Service
+from tests.integration.harness import LEDGERMART, Service
 from tests.integration.warm_processes import run_forked
 from tests.oracles.node import instant
 from tests.waiting import eventually

@@ -20,9 +20,10 @@ from control.networks.data_sets import DataSet, check_data_set
 from control.networks.definitions import load_networks
 from control.networks.evm import EvmAddressCodec
 from pipelines.raw.database import open_warehouse
+from tests import CHECKOUT
 from tests.chain.process import free_port, tied_to_parent
 from tests.datasets.make_year import FIRST_DAY, LAST_DAY, USDC, Year, holders, served, year_of_files
-from tests.integration.harness import CHECKOUT, Service
+from tests.integration.harness import Service
 
 PAGE = (CHECKOUT / "docs" / "how-to" / "history-from-files.md").read_text()
 SHIPPED = CHECKOUT / "control" / "networks" / "networks.toml"

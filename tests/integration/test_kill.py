@@ -14,12 +14,13 @@ import pytest
 from control.operations import OperationRow, Status
 from pipelines.raw.builds import record_publication, record_transform
 from pipelines.raw.database import open_warehouse
+from tests import CHECKOUT
 from tests.chain.node import AnvilNode
 from tests.chain.world import Token, World
 from tests.integration.clean_collection import check_against_clean
 from tests.integration.conftest import MakeService
 from tests.integration.dbt_runner import Stores, run_dbt
-from tests.integration.harness import CHECKOUT, LEDGERMART, LocalNetwork, Service
+from tests.integration.harness import LEDGERMART, LocalNetwork, Service
 from tests.integration.test_transform import content
 from tests.oracles.node import instant
 from tests.waiting import eventually

@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 
 from pipelines.raw.database import open_warehouse
+from tests import CHECKOUT
 from tests.chain.fault_proxy import FaultProxy, LieFault
 from tests.chain.node import AnvilNode
 from tests.chain.world import Token, World
 from tests.integration.conftest import MakeService
-from tests.integration.harness import CHECKOUT, LocalNetwork, Service
+from tests.integration.harness import LocalNetwork, Service
 from tests.oracles.node import check_anchors, check_truth, instant
 
 FALSE_HEAD = 2**59

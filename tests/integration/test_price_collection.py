@@ -14,11 +14,12 @@ from pathlib import Path
 import pytest
 
 from control.operations import Status
+from tests import CHECKOUT
 from tests.chain.feeds import deploy_feed, price_path
 from tests.chain.http_server import Reply
 from tests.chain.node import AnvilNode
 from tests.chain.world import World
-from tests.integration.harness import CHECKOUT, LocalNetwork, Service
+from tests.integration.harness import LocalNetwork, Service
 from tests.integration.price_service import PriceService
 from tests.prices.exchange_server import ExchangeServer
 from tests.prices.model import ScriptedMarket, steady, wandering

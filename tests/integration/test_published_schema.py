@@ -7,7 +7,8 @@ import duckdb
 import pytest
 import yaml
 
-from tests.integration.harness import CHECKOUT, Service
+from tests import CHECKOUT
+from tests.integration.harness import Service
 
 _MODELS = CHECKOUT / "dbt_project" / "models"
 

@@ -9,8 +9,9 @@ from typing import Any
 import duckdb
 import pytest
 
+from tests import CHECKOUT
 from tests.integration.conftest import READY_NETWORKS, MakeService
-from tests.integration.harness import CHECKOUT, LEDGERMART, Service
+from tests.integration.harness import LEDGERMART, Service
 from warehouse.lock import writer_lock
 
 pytestmark = pytest.mark.slow

@@ -9,8 +9,9 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from tests import CHECKOUT
 from tests.chain.process import stop_process, tied_to_parent
-from tests.integration.harness import CHECKOUT, Service
+from tests.integration.harness import Service
 from tests.waiting import eventually
 
 _DAGSTER = Path(sys.executable).with_name("dagster")

@@ -18,11 +18,11 @@ import jwt
 
 from api.reports.superset import AUDIENCE, FRAME_AUDIENCE
 from control import service_secrets
+from tests import CHECKOUT
 from tests.api.world import World
 from tests.browser.configured import LUMEN_ID, TREASURY_ID
 from tests.waiting import PATIENCE_SECONDS
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 LAUNCHER = CHECKOUT / "bi" / "superset" / "run.py"
 SUBJECTS = {"cap-table": LUMEN_ID, "wallet-activity": TREASURY_ID}
 

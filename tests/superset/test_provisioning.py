@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
+from tests import CHECKOUT
 from tests.api.world import World
-from tests.superset.service import CHECKOUT, Superset, SupersetFailed, launcher, rows_of
+from tests.superset.service import Superset, SupersetFailed, launcher, rows_of
 
 ASSETS = CHECKOUT / "bi" / "superset" / "assets"
 CLAUSE = "tenant_id = '{{ current_username() }}'"

@@ -2,9 +2,9 @@
 
 import re
 import subprocess
-from pathlib import Path
 
-CHECKOUT = Path(__file__).parents[2]
+from tests import CHECKOUT
+
 ROOMS = ("api", "bi", "cli", "control", "dbt_project", "figures", "ledgermart", "pipelines", "reports", "warehouse")
 
 # Where a family may be named: its folder, its tables, its codec and definitions, and the registries.

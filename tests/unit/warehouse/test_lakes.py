@@ -1,25 +1,28 @@
 """Lakes: every commit is a compare-and-swap, numbers are exact, and what fails stores nothing."""
 
+import os
+import signal
+import subprocess
+import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import duckdb
 import psycopg
 import pytest
 
+from tests import CHECKOUT
 from tests.chain.process import free_port
 from tests.datasets.object_store import ObjectStore
+from tests.unit.warehouse.tables import TABLES
 from warehouse import extensions
 from warehouse.extensions import ExtensionError, load_extension
 from warehouse.lakes import Lake, LakeBusyError, LakeConflictError, LakeError, LakePlace, OpenLake
 
-TABLES = {
-    "facts": [("block_number", "bigint"), ("amount", "varchar")],
-    "coverage": [("writer", "varchar"), ("from_block", "bigint"), ("to_block", "bigint")],
-}
 LONG = [pytest.mark.long, pytest.mark.timeout(3600)]
 MakeLake = Callable[..., Lake]
 
@@ -154,19 +157,22 @@ def test_a_second_writer_waits_and_names_the_first(lake: Lake) -> None:
 
 
 @pytest.mark.parametrize("times", [3, pytest.param(100, marks=LONG)])
-def test_a_writer_that_has_lost_its_lock_changes_nothing(lake: Lake, empty_database: str, times: int) -> None:
-    holders = "application_name = 'ledgermart: asleep'"
-    for number in range(times):
-        with lake.writing("asleep", 1) as asleep:
-
-            def sleep(number: int = number, asleep: OpenLake = asleep) -> None:
-                insert(asleep, -1)
-                assert end_sessions(empty_database, holders) == 1
-                with lake.writing("awake", 1) as awake:
-                    awake.commit(lambda: insert(awake, number))
-
-            with pytest.raises(LakeConflictError):
-                once(asleep, sleep)
+def test_a_writer_that_has_lost_its_lock_changes_nothing(
+    lake: Lake, empty_database: str, times: int, tmp_path: Path
+) -> None:
+    """Suspended in a transaction until PostgreSQL gives up its session with the lock, it continues too late."""
+    stored(lake)
+    command = [sys.executable, "-m", "tests.unit.warehouse.suspended_writer", empty_database, str(tmp_path / "lake")]
+    with subprocess.Popen([*command, str(times)], cwd=CHECKOUT) as asleep:
+        for number in range(times):
+            changed = os.waitid(os.P_PID, asleep.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+            assert changed is not None
+            assert changed.si_code == os.CLD_STOPPED
+            assert end_sessions(empty_database, "application_name = 'ledgermart: asleep'") == 1
+            with lake.writing("awake", 1) as awake:
+                awake.commit(partial(insert, awake, number))
+            asleep.send_signal(signal.SIGCONT)
+    assert asleep.returncode == 0
     assert stored(lake) == list(range(times))
 
 
