@@ -7,6 +7,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -227,8 +228,12 @@ def test_interleaved_transactions_of_two_writers_lose_and_double_no_row(lake: La
     def write(writer: str) -> None:
         try:
             with lake.open() as opened:
-                for _ in range(times):
-                    opened.commit(lambda: extend(opened, writer))
+                done = 0
+                while done < times:
+                    # On a busy machine, one writer may lose to the other many times; it stored nothing then.
+                    with suppress(LakeConflictError):
+                        opened.commit(lambda: extend(opened, writer))
+                        done += 1
         except BaseException as error:  # noqa: BLE001 - the test shows it
             failed.append(error)
 
