@@ -74,6 +74,16 @@ def open_session(database: str, purpose: str) -> Iterator["psycopg.Connection"]:
         raise SessionLockError(str(error)) from None
 
 
+def is_held(database: str, name: str) -> bool:
+    """Return whether a session holds a lock of a database.
+
+    Raises:
+        SessionLockError: PostgreSQL does not answer, or refuses.
+    """
+    with open_session(database, "a check") as session:
+        return _holder(session, name) is not None
+
+
 def is_direct(database: str) -> bool:
     """Return whether a connection has one session of PostgreSQL from one statement to the next.
 
@@ -94,11 +104,12 @@ def _take(session: "psycopg.Connection", name: str, wait_seconds: float) -> None
         if row == (True,):
             return
         if time.monotonic() >= deadline:
-            raise SessionLockBusyError(_holder(session, name))
+            raise SessionLockBusyError(_holder(session, name) or "another process")
         time.sleep(_POLL_SECONDS)
 
 
-def _holder(session: "psycopg.Connection", name: str) -> str:
+def _holder(session: "psycopg.Connection", name: str) -> str | None:
+    """Return a description of the session that holds a lock of this database; None if it is free."""
     row = session.execute(
         """
         select sessions.application_name, sessions.client_addr::text, sessions.backend_start
@@ -106,11 +117,12 @@ def _holder(session: "psycopg.Connection", name: str) -> str:
         inner join pg_stat_activity as sessions on locks.pid = sessions.pid
         where
             locks.locktype = 'advisory' and locks.granted
+            and locks.database = (select oid from pg_database where datname = current_database())
             and (locks.classid::bigint << 32 | locks.objid::bigint) = hashtextextended(%s, 0)
         """,
         [name],
     ).fetchone()
-    return "another process" if row is None else f"{row[0]!r} from {row[1] or 'this machine'}, since {row[2]:%H:%M:%S}"
+    return None if row is None else f"{row[0]!r} from {row[1] or 'this machine'}, since {row[2]:%H:%M:%S}"
 
 
 def has_own_session(first: "psycopg.Connection", second: "psycopg.Connection") -> bool:

@@ -8,9 +8,10 @@ import pytest
 from control.errors import StoreUnavailable
 from control.settings import Settings, load_settings
 from tests.chain.process import free_port
+from tests.unit.control.postgres import new_database, unique_name
 from warehouse.lock import WriterBusyError
 from warehouse.port import Warehouse
-from warehouse.session_lock import SessionLockBusyError, has_own_session, session_lock
+from warehouse.session_lock import SessionLockBusyError, has_own_session, is_held, session_lock
 
 
 def settings_of(database: str, folder: Path, shard: int = 0) -> Settings:
@@ -34,6 +35,15 @@ def test_a_lock_is_held_until_the_block_ends_and_names_its_holder(empty_database
                 pass
     with session_lock(empty_database, "one", "a second build", 0):
         pass
+
+
+def test_a_lock_is_seen_from_its_own_database_alone(empty_database: str, postgres_server: str) -> None:
+    assert not is_held(empty_database, "one")
+    with session_lock(empty_database, "one", "a build", 1), new_database(postgres_server, unique_name()) as other:
+        assert is_held(empty_database, "one")
+        assert not is_held(empty_database, "another")
+        assert not is_held(other, "one")
+    assert not is_held(empty_database, "one")
 
 
 def test_a_lock_ends_with_its_session(empty_database: str) -> None:
