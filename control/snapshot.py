@@ -226,6 +226,12 @@ def read_snapshot(session: Session, shard: int) -> ControlSnapshot:
     )
 
 
+def read_history_snapshot(session: Session) -> ControlSnapshot:
+    """Read the history requests of all shards, with tokens and wallets; the other tables are empty."""
+    found = {name: session.execute(_QUERIES[name]).all() for name in ("control_subjects", "control_history_requests")}
+    return ControlSnapshot(dict.fromkeys(TABLES, ()) | found)
+
+
 def read_manual_prices(session: Session, shard: int, after_key: int) -> Sequence[Any]:
     """Return the manual prices of a shard's tenants with keys after this one, as rows for `control_manual_prices`.
 

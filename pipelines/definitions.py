@@ -9,6 +9,7 @@ from control.networks.definitions import Network
 from control.networks.in_force import networks_in_force
 from control.pricing.definitions import price_sources_in_force
 from control.settings import load_settings
+from pipelines.defs.bulk import bulk_job
 from pipelines.defs.control import control_snapshot
 from pipelines.defs.cycle import cycle_jobs, cycle_sensor
 from pipelines.defs.dbt import transform_assets
@@ -28,7 +29,8 @@ from pipelines.defs.resources import Warehouse
 def build_definitions(networks: Mapping[str, Network]) -> dg.Definitions:
     """Return definitions over the given networks; the disabled ones have no assets."""
     enabled = [network for network in networks.values() if network.is_enabled]
-    has_lake = load_settings().lake is not None
+    settings = load_settings()
+    has_lake = settings.lake is not None
     return dg.Definitions(
         assets=[
             control_snapshot,
@@ -40,7 +42,11 @@ def build_definitions(networks: Mapping[str, Network]) -> dg.Definitions:
             history_asset([network.name for network in enabled]),
             outcome,
         ],
-        jobs=[*cycle_jobs(load_settings()), maintenance, *([lake_maintenance] if has_lake else [])],
+        jobs=[
+            *cycle_jobs(settings),
+            maintenance,
+            *([lake_maintenance, bulk_job(settings, enabled)] if has_lake else []),
+        ],
         sensors=[cycle_sensor(networks)],
         schedules=[maintenance_schedule, *([lake_maintenance_schedule] if has_lake else [])],
         resources={"warehouse": Warehouse()},

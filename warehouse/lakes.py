@@ -20,7 +20,14 @@ from control.settings import S3
 from warehouse.extensions import load_extension
 from warehouse.opening import literal, quiet
 from warehouse.s3 import allow_s3
-from warehouse.session_lock import SessionLockBusyError, SessionLockError, is_direct, open_session, session_lock
+from warehouse.session_lock import (
+    SessionLockBusyError,
+    SessionLockError,
+    is_direct,
+    is_held,
+    open_session,
+    session_lock,
+)
 
 Result = TypeVar("Result")
 
@@ -268,12 +275,40 @@ class Lake:
                     yield opened
 
     @contextmanager
-    def _naming_errors(self) -> Iterator[None]:
-        """Turn errors of sessions and their locks into LakeError."""
+    def bulk_run(self, wait_seconds: float) -> Iterator[None]:
+        """Be the only bulk run of the network during the block. Shards leave its history to this run.
+
+        Args:
+            wait_seconds: longest wait for another one.
+
+        Raises:
+            LakeBusyError: another bulk run collects the network; the message names it.
+            LakeError: PostgreSQL does not answer, or refuses.
+        """
+        with self._naming_errors("the history is being collected"):
+            with session_lock(self._place.catalogue, self._bulk_lock, "bulk history", wait_seconds):
+                yield
+
+    def has_bulk_run(self) -> bool:
+        """Return whether a bulk run collects the history of the network.
+
+        Raises:
+            LakeError: PostgreSQL does not answer, or refuses.
+        """
+        with self._naming_errors():
+            return is_held(self._place.catalogue, self._bulk_lock)
+
+    @property
+    def _bulk_lock(self) -> str:
+        return f"ledgermart history {self.schema}"
+
+    @contextmanager
+    def _naming_errors(self, busy: str = "the lake is being written") -> Iterator[None]:
+        """Turn errors of sessions and their locks into LakeError; `busy` names the work of a lock's holder."""
         try:
             yield
         except SessionLockBusyError as error:
-            raise LakeBusyError(f"{self.network}: the lake is being written by {error.holder}") from error
+            raise LakeBusyError(f"{self.network}: {busy} by {error.holder}") from error
         except SessionLockError as error:
             raise unreachable(self.network, str(error)) from error
 

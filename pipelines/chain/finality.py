@@ -82,6 +82,11 @@ def settle(connection: duckdb.DuckDBPyConnection, network: str, final_number: in
     )
 
 
+def record_settled(connection: duckdb.DuckDBPyConnection, network: str, number: int) -> None:
+    """Record that a stored block is settled, because another shard has settled it."""
+    _update(connection, network, "settled_number = ?", [number])
+
+
 def record_genesis(connection: duckdb.DuckDBPyConnection, network: str, block_hash: str) -> None:
     """Store the hash of block 0; "" if the node lacks it."""
     _update(connection, network, "genesis_hash = ?", [block_hash])

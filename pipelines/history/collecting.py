@@ -52,7 +52,7 @@ from pipelines.history.requests import (
     resolve_request,
 )
 from pipelines.lake.giving import give_or_note
-from pipelines.lake.taking import take
+from pipelines.lake.taking import has_bulk_run, take
 from pipelines.raw.usage import read_budget
 from pipelines.rows import Segment, WorkClass
 from warehouse.lakes import Lake
@@ -61,6 +61,8 @@ from warehouse.lakes import Lake
 _OUTAGES = (NodeUnreachable, RateLimited, BudgetSpent)
 # Permanent refusals: a retry would get the same answer.
 _REFUSALS = (CallRefused, RangeRefused, StateUnavailable)
+
+_LEFT = "a bulk run collects the history of this network; the request continues with its results, or after its end"
 
 
 class _Unanswerable(Exception):
@@ -93,25 +95,43 @@ class _Reading:
 
 @dataclass
 class _Work:
-    """One network's share of a slice: its readings, of which each continues at each turn."""
+    """One network's share of a slice: its readings, of which each continues at each turn.
+
+    Attributes:
+        left_until: newest block that is left to a bulk run; -1 if there is no such run.
+    """
 
     collector: Collector
     head: Header
     missing: deque[_Reading]
     budget: Budget | None
     lake: Lake | None
+    left_until: int
 
     def add_missing(self) -> None:
-        """Add a reading from the node for each segment that is still missing."""
+        """Add a reading from the node for each segment that is still missing, without the blocks left to a bulk run."""
+        for segment in self._missing():
+            first, last = segment.covered
+            if last > self.left_until:
+                rest = segment._replace(covered=BlockRange(max(first, self.left_until + 1), last))
+                self.missing.append(_Reading([rest], self.collector.collect(rest)))
+
+    def _missing(self) -> list[Segment]:
         collector = self.collector
-        for segment in missing_segments(collector.connection, collector.network, self.head.number, is_live=False):
-            self.missing.append(_Reading([segment], collector.collect(segment)))
+        return missing_segments(collector.connection, collector.network, self.head.number, is_live=False)
 
     def stop(self) -> None:
-        """Leave the missing segments to a later slice."""
+        """Leave the missing segments to a later slice, and note in their requests which ones wait for a bulk run."""
         for reading in self.missing:
             reading.steps.close()
         self.missing.clear()
+        connection, network = self.collector.connection, self.collector.network
+        for segment in self._missing() if self.left_until >= 0 else ():
+            first, last = segment.covered
+            if first <= self.left_until:
+                left = BlockRange(first, min(last, self.left_until))
+                waiting = concerned_requests(connection, network, segment.kind, segment.addresses, left)
+                note_errors(connection, dict.fromkeys(waiting, f"{network}: {_LEFT}"))
         record_others(self.collector.connection, self.collector.node, WorkClass.HISTORY)
 
 
@@ -124,6 +144,8 @@ def collect_history(
     make_budget: Callable[[], Budget] | None = None,
     staging: Path | None = None,
     lakes: Mapping[str, Lake] | None = None,
+    *,
+    is_bulk: bool = False,
 ) -> list[NetworkReport]:
     """Resolve new requests, and collect for all unfinished ones until the time is over or nothing is missing.
 
@@ -139,6 +161,7 @@ def collect_history(
         make_budget: creates the budget of one network for one part; None: without bound.
         staging: folder for rows of files until they are stored; None: data sets are not read.
         lakes: of networks that have one.
+        is_bulk: this is the bulk run, to which shards leave the history of a network.
     """
     with ExitStack() as stack:
         works = []
@@ -152,7 +175,7 @@ def collect_history(
                 lake = (lakes or {}).get(network.name)
                 budget = None if make_budget is None else make_budget()
                 node = stack.enter_context(closing(open_node(network, budget=budget)))
-                if work := _begin(connection, node, requests, batch_id, budget, staging, lake):
+                if work := _begin(connection, node, requests, batch_id, budget, staging, lake, is_bulk=is_bulk):
                     works.append(work)
         on_progress()
         while not is_over() and any(work.missing for work in works):
@@ -186,6 +209,8 @@ def _begin(
     budget: Budget | None,
     staging: Path | None,
     lake: Lake | None,
+    *,
+    is_bulk: bool,
 ) -> _Work | None:
     """Resolve requests and list missing blocks; None, with the reason noted, where the network's last cycle failed."""
     network = node.network.name
@@ -211,6 +236,7 @@ def _begin(
                     _note(connection, report, error, batch_id)
                     note_unresolved(connection, request, network, str(error))
                 record_others(connection, node, WorkClass.HISTORY)
+        is_left = lake is not None and not is_bulk and has_bulk_run(network, lake)
     except ExtractError as error:
         _note(connection, report, error, batch_id)
         # Omit the block: only one of the requests may contain it.
@@ -221,7 +247,9 @@ def _begin(
     finally:
         record_others(connection, node, WorkClass.HISTORY)
     collector = Collector(connection, node, capabilities, final_number, batch_id, report, WorkClass.HISTORY)
-    work = _Work(collector, head, deque(), budget, lake)
+    work = _Work(collector, head, deque(), budget, lake, final_number if is_left else -1)
+    if is_left:
+        staging = None
     missing = missing_segments(connection, network, head_number, is_live=False)
     if missing:
         # The node is asked for the rest afterwards.

@@ -235,6 +235,22 @@ def note_network_error(connection: duckdb.DuckDBPyConnection, network: str, erro
             note_unresolved(connection, request, network, error)
 
 
+def first_error(connection: duckdb.DuckDBPyConnection, network: str) -> str | None:
+    """Return why the oldest unfinished request that cannot advance for now waits; None if all can."""
+    row = connection.execute(
+        """
+        select requests.error
+        from raw.history_requests as requests
+        inner join raw.control_subjects as subjects on requests.subject_key = subjects.subject_key
+        where subjects.network = ? and requests.status in ('Pending', 'Running') and requests.error is not null
+        order by requests.operation_key
+        limit 1
+        """,
+        [network],
+    ).fetchone()
+    return None if row is None else str(row[0])
+
+
 def note_work(
     connection: duckdb.DuckDBPyConnection,
     network: str,

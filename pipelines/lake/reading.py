@@ -4,6 +4,8 @@ from collections.abc import Sequence
 
 from control.ranges import BlockRange, merged
 from pipelines.chain.coverage import Watched, watched_frame
+from pipelines.extract.family import Header, Node
+from pipelines.extract.headers import header_of
 from warehouse.lakes import LakeError, OpenLake
 
 KEYS = {
@@ -24,6 +26,25 @@ class ContradictedLakeError(LakeError):
             f"{network}: the lake has another row of {table} in block {block_number} than this shard; "
             "docs/scaling.md says how to find the false one"
         )
+
+
+def read_common_block(opened: OpenLake, node: Node, final_number: int) -> Header | None:
+    """Return the newest block of the lake that is final, as the node gives it; None if the lake has none.
+
+    Raises:
+        ContradictedLakeError: the lake has another hash: the lake, or the node, is of another chain.
+        ExtractError: the node did not give the header.
+    """
+    row = opened.run(
+        "select max(block_number), max_by(block_hash, block_number) from lake.blocks where block_number <= ?",
+        [final_number],
+    ).fetchone()
+    if row is None or row[0] is None:
+        return None
+    header = header_of(node.headers([row[0]]).row(0))
+    if header.hash != row[1]:
+        raise ContradictedLakeError(node.network.name, "blocks", header.number)
+    return header
 
 
 def read_ranges(

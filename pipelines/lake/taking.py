@@ -14,7 +14,7 @@ from pipelines.chain.missing import segments_of
 from pipelines.chain.segments import Collector
 from pipelines.extract.errors import ExtractError
 from pipelines.extract.family import BALANCES, HEADERS, SUPPLIES, Part
-from pipelines.lake.reading import ContradictedLakeError, read_ranges, read_verified
+from pipelines.lake.reading import read_common_block, read_ranges, read_verified
 from pipelines.lake.tables import READINGS, names_of, row_tables
 from pipelines.raw.database import transaction
 from pipelines.rows import Origin, Segment
@@ -63,6 +63,18 @@ def take(collector: Collector, lake: Lake, segments: Sequence[Segment]) -> Gener
         raise LakeUnreadable(collector.network, _CALL, detail=str(error)) from error
 
 
+def has_bulk_run(network: str, lake: Lake) -> bool:
+    """Return whether a bulk run collects the history of the network.
+
+    Raises:
+        LakeUnreadable: the catalogue does not answer.
+    """
+    try:
+        return lake.has_bulk_run()
+    except LakeError as error:
+        raise LakeUnreadable(network, _CALL, detail=str(error)) from error
+
+
 class _Taking:
     """One reading of the lake."""
 
@@ -76,7 +88,8 @@ class _Taking:
         origins = self._origins(wanted)
         if not origins:
             return
-        self._check_chain()
+        # The lake, or the node, may be of another chain.
+        read_common_block(self.opened, self.collector.node, self.collector.final_number)
         for origin, held in origins.items():
             for segment in segments_of(held, {}):
                 yield from self.collector.take(segment, self._parts(segment), origin)
@@ -102,22 +115,6 @@ class _Taking:
                 if shared := intersection(wanted[watched], ranges):
                     found[Origin(provider, data_set, "lake")][watched] = shared
         return found
-
-    def _check_chain(self) -> None:
-        """Compare the newest final block of the lake with the node's.
-
-        Raises:
-            ContradictedLakeError: they differ: the lake, or the node, is of another chain.
-        """
-        row = self.opened.run(
-            "select max(block_number), max_by(block_hash, block_number) from lake.blocks where block_number <= ?",
-            [self.collector.final_number],
-        ).fetchone()
-        if row is None or row[0] is None:
-            return
-        (read,) = self.collector.node.headers([row[0]])["block_hash"]
-        if read != row[1]:
-            raise ContradictedLakeError(self.collector.network, "blocks", row[0])
 
     def _parts(self, segment: Segment) -> Iterator[Part]:
         """Copy the rows of a segment into the lake's engine, and yield them in parts of a bounded size."""

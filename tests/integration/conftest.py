@@ -4,18 +4,24 @@ import shutil
 import tarfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
+from pipelines.chain import finality
 from tests.chain.conftest import GENESIS_TIME
 from tests.chain.node import AnvilNode
+from tests.datasets.object_store import ObjectStore
 from tests.integration.harness import LocalNetwork, LocalUtxoNetwork, Service
+from tests.integration.past import Chain, chain_with_past
 from tests.integration.release_folder import RELEASES
 from tests.shared import once, run_folder
 
 MakeService = Callable[..., Service]
+_BUCKET = "facts"
 READY_NETWORKS = (LocalNetwork("local", None), LocalNetwork("second", None))
 
 
@@ -75,3 +81,36 @@ def ready_service(ready_folder: tuple[Path, str], tmp_path: Path) -> Iterator[Se
     service = Service(tmp_path / "ready", READY_NETWORKS)
     yield service
     service.close()
+
+
+@pytest.fixture(scope="module")
+def objects() -> Iterator[ObjectStore]:
+    with ObjectStore() as store:
+        store.make_bucket(_BUCKET)
+        yield store
+
+
+@pytest.fixture(params=["s3", pytest.param("folder", marks=pytest.mark.long)])
+def lake(
+    request: pytest.FixtureRequest, empty_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> dict[str, str]:
+    """Settings of a lake of its own."""
+    data = str(tmp_path / "lake")
+    if request.param == "s3":
+        for name, value in request.getfixturevalue("objects").variables.items():
+            monkeypatch.setenv(name, value)
+        data = f"s3://{_BUCKET}/{empty_database.rpartition('/')[2]}"
+    return {"LEDGERMART_LAKE": f"ducklake:postgres:{empty_database}", "LEDGERMART_LAKE_DATA": data}
+
+
+@pytest.fixture(scope="module")
+def chain() -> Iterator[Chain]:
+    with chain_with_past() as made:
+        yield made
+
+
+@pytest.fixture
+def settled_at_once() -> Iterator[None]:
+    """Settle final blocks in the next cycle, not after an hour."""
+    with mock.patch.object(finality, "SETTLED_AFTER", timedelta(0)):
+        yield

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from control.networks.data_sets import DataSet
 from tests.chain.conftest import GENESIS_TIME
@@ -46,8 +47,8 @@ def chain_with_past() -> Iterator[Chain]:
         yield Chain(node, world, gold, coin, node.head())
 
 
-def network(url: str, *data_sets: DataSet) -> LocalNetwork:
-    return LocalNetwork("local", url, finality_depth=FINALITY, data_sets=data_sets)
+def network(url: str, *data_sets: DataSet, **options: Any) -> LocalNetwork:
+    return LocalNetwork("local", url, finality_depth=FINALITY, data_sets=data_sets, **options)
 
 
 def collect(service: Service, chain: Chain) -> None:
@@ -57,9 +58,9 @@ def collect(service: Service, chain: Chain) -> None:
     service.good_cycle()
 
 
-def configure(service: Service, chain: Chain) -> None:
+def configure(service: Service, chain: Chain, tenant_name: str = "acme") -> None:
     """Request the whole past of both tokens and two wallets, and run a cycle."""
-    tenant = service.tenant()
+    tenant = service.tenant(tenant_name)
     first, second, *_ = chain.world.wallets
     for token in (chain.gold, chain.coin):
         service.ask_history(tenant, service.token(tenant, token.address), "block:0")

@@ -29,7 +29,6 @@ from tests.integration.past import (
     FINALITY,
     Chain,
     Tables,
-    chain_with_past,
     check_equal,
     collect,
     configure,
@@ -54,12 +53,6 @@ _OWN_COLUMNS = {
 LONG = pytest.param(100, marks=[pytest.mark.long, pytest.mark.timeout(3600)])
 _CRYO = "network_31337__{table}__{first}_to_{last}.parquet"
 _ETL = "{table}/start_block={first}/end_block={last}/{table}_{first}_{last}"
-
-
-@pytest.fixture(scope="module")
-def chain() -> Iterator[Chain]:
-    with chain_with_past() as made:
-        yield made
 
 
 @dataclass(frozen=True)

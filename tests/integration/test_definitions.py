@@ -5,6 +5,7 @@ import time
 import uuid
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,6 +18,7 @@ from control.operations import Status
 from control.settings import load_settings
 from pipelines.definitions import build_definitions
 from pipelines.defs import cycle, heads
+from pipelines.defs.bulk import BULK_JOB
 from pipelines.defs.cycle import JOB, REBUILD_JOB
 from pipelines.defs.keys import BUILD, OF_EVERY_CYCLE, OUTCOME, SNAPSHOT, network_key, network_keys
 from pipelines.defs.runs import REBUILD_TAG, SHARD_TAG, WORKER_TAG
@@ -406,6 +408,24 @@ def test_sensor_leaves_runs_of_other_shards_alone(system: System, monkeypatch: p
     found = system.sensor.instance.get_run_by_id(run.run_id)
     assert found is not None
     assert found.status is dg.DagsterRunStatus.STARTED
+
+
+def test_bulk_history_has_a_partition_for_each_network_with_a_lake(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    networks = shipped_networks(without="ethereum")
+    assert BULK_JOB not in {job.name for job in build_definitions(networks).resolve_all_job_defs()}
+    monkeypatch.setenv("LEDGERMART_LAKE", "ducklake:postgres:postgresql://127.0.0.1/lake")
+    monkeypatch.setenv("LEDGERMART_LAKE_DATA", str(tmp_path))
+    monkeypatch.setenv("LEDGERMART_SHARD", "3")
+    job = build_definitions(networks).resolve_job_def(BULK_JOB)
+    assert job.partitions_def is not None
+    assert set(job.partitions_def.get_partition_keys()) == {
+        name for name, network in networks.items() if network.family == "evm" and name != "ethereum"
+    }
+    assert job.run_tags.keys() == {SHARD_TAG, "dagster-k8s/config"}
+    # Cycles that Dagster launches have the pool of their networks, and must not wait for a bulk run.
+    assert {node.definition.pool for node in job.graph.nodes} == {None}
 
 
 def test_launched_jobs_name_pools_shard_and_memory(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,9 +1,6 @@
 """Facts that shards share in a lake: equal to those of the node, exact, and never half-written."""
 
 import json
-import os
-import random
-import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from datetime import timedelta
@@ -32,50 +29,17 @@ from pipelines.raw.database import open_warehouse
 from tests.chain.node import AnvilNode
 from tests.chain.process import free_port
 from tests.chain.world import World
-from tests.datasets.object_store import ObjectStore
 from tests.integration.conftest import MakeService
-from tests.integration.give_facts import give_until_killed
+from tests.integration.give_facts import give_until_killed, killed_often
 from tests.integration.harness import LocalNetwork, Service
-from tests.integration.past import Chain, Tables, chain_with_past, check_equal, collect, network, stored
-from tests.integration.warm_processes import run_forked
+from tests.integration.past import Chain, Tables, check_equal, collect, network, stored
 from tests.oracles.node import instant
 from tests.unit.control.postgres import new_database, unique_name
 from warehouse.lakes import Lake, OpenLake
 
-_BUCKET = "facts"
+pytestmark = pytest.mark.usefixtures("settled_at_once")
+
 LONG = pytest.param(60, marks=[pytest.mark.long, pytest.mark.timeout(3600)])
-
-
-@pytest.fixture(scope="module")
-def chain() -> Iterator[Chain]:
-    with chain_with_past() as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def objects() -> Iterator[ObjectStore]:
-    with ObjectStore() as store:
-        store.make_bucket(_BUCKET)
-        yield store
-
-
-@pytest.fixture(params=["s3", pytest.param("folder", marks=pytest.mark.long)])
-def lake(
-    request: pytest.FixtureRequest, empty_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> dict[str, str]:
-    """Settings of a lake of its own."""
-    data = str(tmp_path / "lake")
-    if request.param == "s3":
-        for name, value in request.getfixturevalue("objects").variables.items():
-            monkeypatch.setenv(name, value)
-        data = f"s3://{_BUCKET}/{empty_database.rpartition('/')[2]}"
-    return {"LEDGERMART_LAKE": f"ducklake:postgres:{empty_database}", "LEDGERMART_LAKE_DATA": data}
-
-
-@pytest.fixture(autouse=True)
-def settled_at_once() -> Iterator[None]:
-    with mock.patch.object(finality, "SETTLED_AFTER", timedelta(0)):
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -210,15 +174,7 @@ def test_a_killed_writer_leaves_whole_parts(
     with mock.patch.object(giving, "give", return_value=0):
         collect(service, chain)
         service.good_cycle()
-    chance = random.Random(kills)
-    ends, most = [], 60
-    while len(ends) < kills:
-        statements = chance.randrange(1, most)
-        done = run_forked(give_until_killed, (tmp_path / "killed", chain.node.url, lake, statements), dict(os.environ))
-        assert done.returncode in (0, -signal.SIGKILL), done.stderr
-        ends.append(done.returncode)
-        if done.returncode == 0:
-            most = max(statements, 2)
+    for _ in killed_often(give_until_killed, (tmp_path / "killed", chain.node.url, lake), kills, 60):
         # The commits of a killed writer are whole: every row of a covered range is there, once.
         for token, first, last in in_lake(
             service, "select address, from_block, to_block from lake.coverage where subject_kind = 'token'"
@@ -227,7 +183,6 @@ def test_a_killed_writer_leaves_whole_parts(
             assert in_lake(service, f"select count(*) from lake.token_transfers {rows}") == service.query(
                 f"select count(*) from raw.token_transfers {rows}"
             )
-    assert -signal.SIGKILL in ends
     give(service)
     whole = facts(service)
     expected = service.query(

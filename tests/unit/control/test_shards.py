@@ -30,6 +30,7 @@ from control.snapshot import (
     TABLES,
     networks_with_open_windows,
     networks_with_subjects,
+    read_history_snapshot,
     read_manual_prices,
     read_snapshot,
 )
@@ -146,6 +147,22 @@ def test_snapshot_of_a_shard_has_the_rows_of_its_tenants_alone(
         assert [row.tenant_id for row in snapshot.source_switches] == [owner.tenant_id]
         assert [row.price_id for row in prices[shard]] == [f"price_{owner.tenant_id}"]
     assert (snapshots[2].manual_sources, snapshots[2].source_switches, prices[2]) == ([], [], [])
+
+
+@on_both
+def test_history_snapshot_has_requests_and_subjects_of_all_shards(
+    world: World, sharded: tuple[Principal, Principal]
+) -> None:
+    with world.store.read() as session:
+        found = read_history_snapshot(session)
+        expected = [read_snapshot(session, shard) for shard in range(2)]
+    assert found.tables.keys() == TABLES.keys()
+    for table, rows in found.tables.items():
+        if table in ("control_subjects", "control_history_requests"):
+            assert set(rows) == {row for snapshot in expected for row in snapshot.tables[table]}
+            assert len(rows) > 1
+        else:
+            assert not rows, table
 
 
 @on_both
