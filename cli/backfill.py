@@ -10,7 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 from cli.cycle import CycleResult, run_cycle
 from cli.exit_codes import EXIT_NETWORK_FAILED
-from control import operations
+from control import moves, operations
 from control.instants import write_instant
 from control.operations import OperationKind, OperationRow, Status
 from control.settings import Settings
@@ -72,7 +72,8 @@ def _unit(operation: OperationRow) -> str:
 def run_backfill(settings: Settings, networks: list[str] | None, console: Console) -> CycleResult:
     """Run cycles until the shard's history requests and attestations are finished; return the last cycle's result.
 
-    It does not wait for attestations of blocks that are not final yet. It ends early in these cases:
+    It does not wait for attestations of blocks that are not final yet, nor for requests of tenants that are moving to
+    another shard. It ends early in these cases:
 
     - a step of a cycle fails;
     - another process is writing;
@@ -84,6 +85,10 @@ def run_backfill(settings: Settings, networks: list[str] | None, console: Consol
     """
     store = open_store(settings)
     still, before = 0, _standing(store, settings.shard)
+    with store.read() as session:
+        leaving = moves.find_leaving(session, settings.shard)
+    for name in leaving.values():
+        console.print(f"{name} is moving to another shard; its requests wait until then", markup=False)
     try:
         with progress_bars(settings, console):
             while True:
@@ -120,6 +125,10 @@ def _standing(store: ControlStore, shard: int) -> dict[str, int]:
 
 def _unfinished(store: ControlStore, shard: int) -> list[OperationRow]:
     with store.read() as session:
-        found = operations.unfinished(session, shard)
+        found, leaving = operations.unfinished(session, shard), moves.find_leaving(session, shard)
     # A cycle resolves an attestation as soon as its block is final.
-    return [one for one in found if not (one.kind is OperationKind.ATTESTATION and one.status is Status.PENDING)]
+    return [
+        one
+        for one in found
+        if one.tenant_id not in leaving and not (one.kind is OperationKind.ATTESTATION and one.status is Status.PENDING)
+    ]

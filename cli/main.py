@@ -262,18 +262,65 @@ def tenant_create(settings: Settings, name: str, shard: int | None, as_json: boo
 @_json_option
 @click.pass_obj
 def tenant_list(settings: Settings, as_json: bool) -> None:
-    """List the tenants; with their shards, if any of them is not in shard 0."""
+    """List the tenants; with their shards, if any of them is not in shard 0 or moves."""
     with open_store(settings).read() as session:
         found = tenants.list_all(session)
     rows = [
-        {"id": row.id, "tenant": row.name, "createdAt": row.created_at.isoformat(), "shard": row.shard} for row in found
+        {
+            "id": row.id,
+            "tenant": row.name,
+            "createdAt": row.created_at.isoformat(),
+            "shard": row.shard,
+            "nextShard": row.next_shard,
+        }
+        for row in found
     ]
     if as_json:
         _print_json({"data": rows})
         return
-    columns = ("id", "tenant", "created", "shard")
-    shown = len(columns) - (not any(row.shard for row in found))
+    columns = ("id", "tenant", "created", "shard", "moving to")
+    is_moving = any(row.next_shard is not None for row in found)
+    shown = 5 if is_moving else 4 if any(row.shard for row in found) else 3
     print_rows(_out, columns[:shown], [list(row.values())[:shown] for row in rows])
+
+
+@tenant.command("move")
+@click.argument("name")
+@click.option("--to", "shard", type=click.IntRange(0, HIGHEST_SHARD), help="The new shard.")
+@click.option("--cancel", "is_cancelled", is_flag=True, help="End a move before the switch.")
+@_json_option
+@click.pass_obj
+def tenant_move(settings: Settings, name: str, shard: int | None, is_cancelled: bool, as_json: bool) -> None:
+    """Move the tenant NAME to another shard; run it on the machine of its present shard.
+
+    It copies the warehouse between two cycles, and puts the tenant's rows into LEDGERMART_VERSIONS. The pipeline of the
+    new shard imports, builds and publishes them. After that publication the API answers from the new shard, and the
+    present one deletes the rows. Until then the tenant's history requests, attestations and price discoveries wait.
+    Repeat the command if it was interrupted. Exit codes: 0 success; 1 the store does not answer; 2 the tenant cannot
+    move.
+    """
+    from cli.moving import run_cancel, run_move
+    from warehouse.objects import ObjectStoreError
+
+    if is_cancelled == (shard is not None):
+        raise click.UsageError("give either --to or --cancel")
+    try:
+        if shard is None:
+            found = run_cancel(settings, name)
+        else:
+            found = run_move(settings, name, shard, _err)
+    except ObjectStoreError as error:
+        raise click.ClickException(plain_line(str(error))) from error
+    if as_json:
+        _print_json(found)
+    elif shard is None:
+        _out.print(f"{name} stays in shard {found['shard']}", markup=False)
+    else:
+        _out.print(
+            f"The rows of {name} ({found['bytes']:,} bytes) are stored for shard {shard}. Its pipeline takes over with "
+            "its next publication; `ledgermart tenant list` shows when.",
+            markup=False,
+        )
 
 
 def _limit(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> int | str | None:

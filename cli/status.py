@@ -143,6 +143,7 @@ def _price_sources(progress: Progress | None) -> list[dict[str, Any]]:
 def _operations(tables: Mapping[str, Sequence[Any]], unfinished: list[OperationRow]) -> list[dict[str, Any]]:
     """Return unfinished history requests, attestations and price discoveries, the oldest first."""
     tenants = {t.tenant_id: t.tenant_name for t in tables.get("control_tenants", ())}
+    moving = {t.tenant_id for t in tables.get("control_held_tenants", ())}
     subjects = {s.subject_key: s for s in tables.get("control_subjects", ())}
     return [
         {
@@ -153,7 +154,7 @@ def _operations(tables: Mapping[str, Sequence[Any]], unfinished: list[OperationR
             "address": (subject.shown_as or subject.address) if subject else None,
             "from": operation.parameters.get("from"),
             "to": operation.parameters.get("to") or operation.parameters.get("asOf"),
-            "status": operation.presented_status,
+            "status": "WaitingForMove" if operation.tenant_id in moving else operation.presented_status,
             "done": operation.progress_done,
             "total": operation.progress_total,
             "error": operation.error,

@@ -46,6 +46,7 @@ class Principal:
         last_used_at: when the key was, as the store said when it was authenticated.
         revision: of the tenant's configuration at that time; later reads for the principal are as new, or newer.
         shard: of the tenant at that time.
+        shard_version: first version of the shard with the tenant, if it moved there; else None.
     """
 
     tenant_id: str
@@ -54,6 +55,7 @@ class Principal:
     last_used_at: datetime | None = field(default=None, compare=False)
     revision: int = field(default=0, compare=False)
     shard: int = field(default=0, compare=False)
+    shard_version: int | None = field(default=None, compare=False)
 
 
 def create_key(
@@ -112,14 +114,15 @@ def authenticate(session: Session, bearer: str) -> Principal:
         Unauthenticated: malformed, unknown, wrong or revoked; which of them is not told.
     """
     found = _BEARER.fullmatch(bearer)
-    its = select(ApiKey, Tenant.revision, Tenant.shard).join(Tenant, Tenant.id == ApiKey.tenant_id)
+    its = select(ApiKey, Tenant.revision, Tenant.shard, Tenant.shard_version)
+    its = its.join(Tenant, Tenant.id == ApiKey.tenant_id)
     row = session.execute(its.where(ApiKey.id == KEY_PREFIX + found[1])).one_or_none() if found else None
-    key, revision, shard = row if row else (None, 0, 0)
+    key, revision, shard, since = row if row else (None, 0, 0, None)
     # Compared in constant time, and also when there is no such key, so that time tells nothing.
     is_right = hmac.compare_digest(_hash(found[2] if found else ""), key.secret_hash if key else _hash("-"))
     if key is None or not is_right or key.revoked_at is not None:
         raise Unauthenticated("the API key is not valid; send Authorization: Bearer and a key that is not revoked")
-    return Principal(key.tenant_id, key.id, Role(key.role), key.last_used_at, revision, shard)
+    return Principal(key.tenant_id, key.id, Role(key.role), key.last_used_at, revision, shard, since)
 
 
 def is_in_force(session: Session, tenant_id: str, key_id: str) -> bool:

@@ -34,15 +34,17 @@ class Embedding:
 
 
 class Present(NamedTuple):
-    """The embed id of a tenant that is in force, and the tenant's shard."""
+    """The embed id of a tenant that is in force, the tenant's shard, and the first version there if it moved."""
 
     embed_id: str
     shard: int
+    shard_version: int | None = None
 
 
 def find_present(session: Session, tenant_id: str) -> Present | None:
     """Return the tenant's embed id in force, with the tenant's shard; None while it never had one."""
-    query = select(TenantEmbedding.embed_id, Tenant.shard).join(Tenant, Tenant.id == TenantEmbedding.tenant_id)
+    query = select(TenantEmbedding.embed_id, Tenant.shard, Tenant.shard_version)
+    query = query.join(Tenant, Tenant.id == TenantEmbedding.tenant_id)
     row = session.execute(query.where(TenantEmbedding.tenant_id == tenant_id)).one_or_none()
     return None if row is None else Present._make(row)
 

@@ -69,6 +69,16 @@ class Tenant(Base):
     max_objects: Mapped[int | None] = mapped_column(BigInteger)
     shard: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
     """The warehouse in which its marts are built."""
+    shard_version: Mapped[int | None] = mapped_column(BigInteger)
+    """First published version of that shard with a tenant that moved there; null if it was created there."""
+    previous_shard: Mapped[int | None] = mapped_column(Integer)
+    """Shard that it left, until the pipeline of that shard has deleted its rows; else null."""
+    next_shard: Mapped[int | None] = mapped_column(Integer)
+    """Shard to which it is moving; null if it is not."""
+    move_object: Mapped[str | None] = mapped_column(Text)
+    """Name of the object with its rows in the store of versions. Null until it is stored, as the two columns below."""
+    move_bytes: Mapped[int | None] = mapped_column(BigInteger)
+    move_sha256: Mapped[str | None] = mapped_column(String(64))
 
 
 class ApiKey(Base):

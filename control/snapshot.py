@@ -4,11 +4,11 @@
 that it describes, and ignores others. Objects that were removed are left out.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, bindparam, func, or_, select
+from sqlalchemy import BindParameter, ColumnElement, Select, bindparam, func, or_, select
 from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
 from control import tenants
@@ -76,12 +76,18 @@ def _of_pair(query: Select[Any], pair_key: InstrumentedAttribute[Any]) -> Select
 
 
 def _in_shard(query: Select[Any], tenant_id: InstrumentedAttribute[str]) -> Select[Any]:
-    """Keep the rows of tenants of the parameter `shard`."""
-    return query.where(tenant_id.in_(tenants.ids_in_shard(bindparam("shard"))))
+    """Keep the rows of tenants of the parameter `shard`, and of `arrived` tenants that are moving there."""
+    shard: BindParameter[int] = bindparam("shard")
+    arrived: BindParameter[list[str]] = bindparam("arrived", expanding=True)
+    moving = select(Tenant.id).where(Tenant.next_shard == shard, Tenant.id.in_(arrived))
+    return query.where(or_(tenant_id.in_(tenants.ids_in_shard(shard)), tenant_id.in_(moving)))
 
 
 _QUERIES: dict[str, Select[Any]] = {
     "control_tenants": _rows(Tenant, tenant_id=Tenant.id, tenant_name=Tenant.name).order_by(Tenant.id),
+    "control_held_tenants": select(Tenant.id.label("tenant_id"))
+    .where(Tenant.next_shard.is_not(None), Tenant.shard == bindparam("shard"))
+    .order_by(Tenant.id),
     "control_ledgers": _rows(Ledger, ledger_id=Ledger.id, ledger_name=Ledger.name)
     .where(Ledger.removed_at.is_(None))
     .order_by(Ledger.id),
@@ -162,6 +168,7 @@ _QUERIES: dict[str, Select[Any]] = {
 
 _TENANT_IDS: dict[str, InstrumentedAttribute[str]] = {
     "control_tenants": Tenant.id,
+    "control_held_tenants": Tenant.id,
     "control_ledgers": Ledger.tenant_id,
     "control_subjects": Subject.tenant_id,
     "control_metadata_requests": Subject.tenant_id,
@@ -182,7 +189,10 @@ TABLES: dict[str, Select[Any]] = {
     "control_revisions": select(ControlState.revision),
     **{name: _in_shard(query, _TENANT_IDS[name]) for name, query in _QUERIES.items()},
 }
-"""A query for each raw table that is replaced whole, with the parameter `shard`; the revision is that of all shards."""
+"""A query for each raw table that is replaced whole, with the parameters `shard` and `arrived`.
+
+The revision is that of all shards.
+"""
 
 MANUAL_PRICES = _in_shard(
     _rows(ManualPrice, price_id=ManualPrice.id)
@@ -214,11 +224,17 @@ class ControlSnapshot:
         return revision
 
 
-def read_snapshot(session: Session, shard: int) -> ControlSnapshot:
-    """Read the configuration of a shard's tenants, in the session's one transaction."""
+def read_snapshot(session: Session, shard: int, arrived: Collection[str] = ()) -> ControlSnapshot:
+    """Read the configuration of a shard's tenants, in the session's one transaction.
+
+    Args:
+        session: of the control store.
+        shard: the shard.
+        arrived: tenants that are moving to the shard and have their rows there; they are included.
+    """
     manual_sources = _rows(ManualSource).where(ManualSource.removed_at.is_(None)).order_by(ManualSource.source_key)
     switches = _rows(SourceSwitch).order_by(SourceSwitch.tenant_id, SourceSwitch.source_id)
-    parameters = {"shard": shard}
+    parameters = {"shard": shard, "arrived": list(arrived)}
     return ControlSnapshot(
         {name: session.execute(query, parameters).all() for name, query in TABLES.items()},
         session.execute(_in_shard(manual_sources, ManualSource.tenant_id), parameters).all(),
@@ -232,31 +248,40 @@ def read_history_snapshot(session: Session) -> ControlSnapshot:
     return ControlSnapshot(dict.fromkeys(TABLES, ()) | found)
 
 
-def read_manual_prices(session: Session, shard: int, after_key: int) -> Sequence[Any]:
+def read_manual_prices(
+    session: Session, shard: int, after_key: int, arrived: Collection[str] = (), new: Collection[str] = ()
+) -> Sequence[Any]:
     """Return the manual prices of a shard's tenants with keys after this one, as rows for `control_manual_prices`.
 
     Keys follow the order of commits, because a writer counts the revision before it stores prices.
+
+    Args:
+        session: of the control store.
+        shard: the shard.
+        after_key: newest key that was copied.
+        arrived: as of `read_snapshot`.
+        new: tenants without any copied price; all prices of theirs are returned.
     """
-    query = MANUAL_PRICES.where(ManualPrice.manual_price_key > after_key)
-    return session.execute(query, {"shard": shard}).all()
+    is_new = or_(ManualPrice.manual_price_key > after_key, SupportedPair.tenant_id.in_(list(new)))
+    return session.execute(MANUAL_PRICES.where(is_new), {"shard": shard, "arrived": list(arrived)}).all()
 
 
 def networks_with_subjects(session: Session, shard: int) -> set[str]:
-    """Return the networks on which a tenant of the shard has a token or wallet, tracked or not."""
-    return set(session.scalars(_networks(), {"shard": shard}))
+    """Return the networks on which a tenant that the shard collects has a token or wallet, tracked or not."""
+    return set(session.scalars(_networks(shard)))
 
 
 def networks_with_open_windows(session: Session, shard: int) -> set[str]:
-    """Return the networks on which a tenant of the shard tracks a token or wallet now."""
+    """Return the networks on which a tenant that the shard collects tracks a token or wallet now."""
     tracked = (
-        _networks()
+        _networks(shard)
         .join(TrackingWindow, TrackingWindow.subject_key == Subject.subject_key)
         .where(TrackingWindow.closed_at.is_(None))
     )
-    return set(session.scalars(tracked, {"shard": shard}))
+    return set(session.scalars(tracked))
 
 
-def _networks() -> Select[Any]:
+def _networks(shard: int) -> Select[Any]:
     """Select the networks of all tokens and wallets."""
     query = select(Ledger.network).join(Subject, Subject.ledger_id == Ledger.id).where(*_IS_THERE).distinct()
-    return _in_shard(query, Subject.tenant_id)
+    return query.where(Subject.tenant_id.in_(tenants.ids_collected_in(shard)))

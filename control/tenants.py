@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from sqlalchemy import BindParameter, Select, select
+from sqlalchemy import BindParameter, Select, and_, or_, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
@@ -61,6 +61,12 @@ def list_all(session: Session) -> list[Tenant]:
 def ids_in_shard(shard: int | BindParameter[int]) -> Select[str]:
     """Select the ids of a shard's tenants, for the conditions of other queries."""
     return select(Tenant.id).where(Tenant.shard == shard)
+
+
+def ids_collected_in(shard: int | BindParameter[int]) -> Select[str]:
+    """Select the ids of tenants that the pipeline of a shard collects: its own, and those that are moving there."""
+    is_moving_in = and_(Tenant.next_shard == shard, Tenant.move_object.is_not(None))
+    return select(Tenant.id).where(or_(Tenant.shard == shard, is_moving_in))
 
 
 def exists(session: Session) -> bool:

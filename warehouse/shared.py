@@ -342,6 +342,16 @@ def open_objects(settings: Settings) -> Objects:
         raise ObjectStoreError(f"{settings.versions} cannot be opened: {error.strerror or error}") from error
 
 
+def delete_objects(objects: Objects, prefix: str) -> None:
+    """Delete the objects below a prefix.
+
+    Raises:
+        ObjectStoreError: the store does not answer.
+    """
+    for stored in objects.list(prefix):
+        objects.delete(stored.name)
+
+
 def try_store(settings: Settings) -> None:
     """Put, fetch and delete a small object.
 

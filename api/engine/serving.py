@@ -432,6 +432,14 @@ class Serving:
                 "the published version of this cursor cannot be fetched from the store of versions; repeat the request"
             ) from error
 
+    def has_reached(self, version: int) -> bool:
+        """Return whether the version in use is this one or a newer one; if it is not, look for newer ones first."""
+        if (self._newest() or 0) < version:
+            self._published.catch_up(version)
+            with self._lock:
+                self._due = -math.inf
+        return (self._newest() or 0) >= version
+
     def _newest(self) -> int | None:
         try:
             return self.in_force().version

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from api.engine.pins import Pins
-from api.engine.serving import InForce, Serving
+from api.engine.serving import InForce, Serving, not_published
 from api.errors import ApiError
 from control.clock import utc_now
 from control.settings import Settings
@@ -67,9 +67,23 @@ class Shards:
         if self._shared is None:
             self._open[_FOLDER] = self._opened(PublishedVersions(folder), None)
 
-    def of(self, shard: int) -> Serving:
-        """Return the published versions of a shard."""
-        return self._find(shard)[0]
+    def of(self, shard: int, since: int | None = None) -> Serving:
+        """Return the published versions of a shard.
+
+        Args:
+            shard: the shard.
+            since: first version of the shard with a tenant that moved there; None: any version will do.
+
+        Raises:
+            ApiError: 503, this node has not fetched that version yet.
+        """
+        serving = self._find(shard)[0]
+        if since is not None and self._shared is not None and not serving.has_reached(since):
+            recorded = self._shared.cache_of(shard).recorded
+            # Numbers begin again where the records of versions are lost.
+            if recorded is None or recorded.in_force >= since:
+                raise not_published(f"this node fetches version {since} of shard {shard}; repeat the request")
+        return serving
 
     def pins_of(self, shard: int) -> Pins:
         """Return the pins of a shard's versions."""

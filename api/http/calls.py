@@ -210,7 +210,7 @@ class Call:
     @property
     def serving(self) -> Serving:
         """The published versions of the tenant's shard."""
-        return self.services.shards.of(self.principal.shard)
+        return self.services.shards.of(self.principal.shard, self.principal.shard_version)
 
     @property
     def is_tabular(self) -> bool:

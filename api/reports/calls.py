@@ -31,6 +31,7 @@ from api.reports.tokens import SESSION, Claims, revoked, signer_of
 from api.schema import Schema
 from control import access, embedding
 from control.clock import utc_now
+from control.embedding import Present
 from control.errors import Unauthenticated
 from control.store import ControlStore
 
@@ -45,7 +46,7 @@ class EmbedCall:
     services: Services
     request: Request[Any, Any, Any]
     claims: Claims
-    shard: int
+    present: Present
     media_type: str
     now: datetime
 
@@ -62,7 +63,7 @@ class EmbedCall:
     @property
     def serving(self) -> Serving:
         """The published versions of the tenant's shard."""
-        return self.services.shards.of(self.shard)
+        return self.services.shards.of(self.present.shard, self.present.shard_version)
 
     @property
     def report(self) -> Report:
@@ -120,7 +121,7 @@ async def authorize_embed(connection: ASGIConnection[Any, Any, Any, Any], handle
         state["headers"] = services.limiter.admit(address_key(connection.client.host if connection.client else None))
     token = bearer(connection) if operation.form is None else await _form_token(connection)
     claims = signer_of(services).read(token)
-    state["shard"] = await sync_to_thread(_check_session, services, claims)
+    state["present"] = await sync_to_thread(_check_session, services, claims)
     state["claims"] = claims
     state["headers"] = await services.admit(f"embed {claims.tenant}")
     if claims.report not in operation.reports:
@@ -135,7 +136,7 @@ async def authorize_embed(connection: ASGIConnection[Any, Any, Any, Any], handle
 def provide_embed_call(request: Request[Any, Any, Any]) -> EmbedCall:
     """Return the authorized request to its handler."""
     state, services = request.scope["state"], request.app.state.services
-    return EmbedCall(services, request, state["claims"], state["shard"], state["media_type"], utc_now())
+    return EmbedCall(services, request, state["claims"], state["present"], state["media_type"], utc_now())
 
 
 async def _form_token(connection: ASGIConnection[Any, Any, Any, Any]) -> str:
@@ -149,11 +150,11 @@ async def _form_token(connection: ASGIConnection[Any, Any, Any, Any]) -> str:
     return tokens[0]
 
 
-def _check_session(services: Services, claims: Claims) -> int:
-    """Check that the token's embed id and key are in force, and return the tenant's shard."""
+def _check_session(services: Services, claims: Claims) -> Present:
+    """Check that the token's embed id and key are in force; return the embed id and the tenant's shard."""
     with services.store.read() as session:
         present = embedding.find_present(session, claims.tenant)
         is_key_valid = access.is_in_force(session, claims.tenant, claims.key)
     if present is None or present.embed_id != claims.embed or not is_key_valid:
         raise revoked()
-    return present.shard
+    return present

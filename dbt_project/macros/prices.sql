@@ -241,7 +241,8 @@
         legs.is_bridge,
         legs.from_time,
         prices.effective_from,
-        prices.window_start,
+        -- A window without length was polled in the shard from which the tenant moved.
+        nullif(prices.window_start, prices.effective_from) as window_start,
         epoch_us(prices.effective_from) - epoch_us(prices.window_start) as length_us,
         epoch_us(prices.last_collected_at) as precedence,
         prices.price,

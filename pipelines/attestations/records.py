@@ -80,6 +80,7 @@ def open_attestation_requests(connection: duckdb.DuckDBPyConnection, network: st
             subjects.network = ?
             and list_contains(?, requests.status)
             and list_contains(?, coalesce(known.status, requests.status))
+            and subjects.tenant_id not in (select tenant_id from raw.control_held_tenants)
         order by requests.operation_key
         """,
         [network, _OPEN, _OPEN],
@@ -91,14 +92,23 @@ def has_open_attestations(connection: duckdb.DuckDBPyConnection) -> bool:
     """Return whether any network has an unfinished attestation."""
     (found,) = connection.execute(
         """
+        with held as (
+            select subjects.subject_key
+            from raw.control_subjects as subjects
+            inner join raw.control_held_tenants as held on subjects.tenant_id = held.tenant_id
+        )
+
         select
             exists (
-                select 1 from raw.attestations
-                where attested_at is null and coalesce(due_at <= $now, true)
+                select 1
+                from raw.attestations as known
+                anti join held on known.subject_key = held.subject_key
+                where known.attested_at is null and coalesce(known.due_at <= $now, true)
             )
             or exists (
                 select 1
                 from raw.control_attestation_requests as requests
+                anti join held on requests.subject_key = held.subject_key
                 left join raw.attestation_requests as known on requests.operation_key = known.operation_key
                 where
                     list_contains($open, requests.status)
@@ -281,6 +291,7 @@ def open_attestations(connection: duckdb.DuckDBPyConnection, network: str) -> li
         where
             known.network = ?
             and known.attested_at is null
+            and subjects.tenant_id not in (select tenant_id from raw.control_held_tenants)
             and (
                 coalesce(known.due_at <= ?, true)
                 or exists (

@@ -34,6 +34,7 @@ def missing_segments(
         where
             subjects.network = $network
             and (ranges.origin = 'Window' or requests.status != 'Running') = $is_live
+            and ($is_live or subjects.tenant_id not in (select tenant_id from raw.control_held_tenants))
         """,
         {"head": head_number, "network": network, "is_live": is_live},
     ).fetchall():

@@ -4,12 +4,13 @@ import dagster as dg
 
 from control.networks.in_force import networks_in_force
 from control.pricing.definitions import price_sources_in_force
-from control.snapshot import read_manual_prices, read_snapshot
+from control.snapshot import read_snapshot
 from control.store import open_store
 from pipelines.defs.keys import SNAPSHOT
+from pipelines.defs.moves import settle_moves
 from pipelines.defs.resources import Warehouse
 from pipelines.tenants.configuration import open_batch, replace_control
-from pipelines.tenants.price_configuration import newest_manual_price
+from pipelines.tenants.price_configuration import read_manual_prices_to_copy
 
 
 @dg.asset(key=SNAPSHOT, group_name="control", kinds={"duckdb"})
@@ -20,10 +21,10 @@ def control_snapshot(context: dg.AssetExecutionContext, warehouse: Warehouse) ->
     store = open_store(settings)
     try:
         with warehouse.open() as connection:
-            known = newest_manual_price(connection)
+            arrived = settle_moves(settings, store, connection, context.run_id, context.log)
             with store.read() as session:
-                snapshot = read_snapshot(session, settings.shard)
-                manual_prices = read_manual_prices(session, settings.shard, known)
+                snapshot = read_snapshot(session, settings.shard, arrived)
+                manual_prices = read_manual_prices_to_copy(connection, session, snapshot, settings.shard, arrived)
             batch_id = open_batch(connection, context.run_id)
             counts = replace_control(connection, snapshot, networks, batch_id, sources, manual_prices)
     finally:

@@ -7,6 +7,7 @@ import dagster as dg
 from control import version_pins
 from control.store import open_store
 from pipelines.defs.keys import BUILD, OUTCOME, OUTCOME_LAST, PUBLICATION, SNAPSHOT
+from pipelines.defs.moves import switch_arrived
 from pipelines.defs.resources import Warehouse
 from pipelines.defs.sharing import open_publisher
 from pipelines.deliver.progress import write_progress
@@ -36,6 +37,7 @@ def publication(context: dg.AssetExecutionContext, warehouse: Warehouse) -> dg.M
             raise dg.Failure(f"{error}; the next cycle publishes again", allow_retries=False) from error
         with warehouse.open() as connection:
             record_publication(connection, published.version, batch_id)
+            switched = switch_arrived(settings, store, connection, context.log)
         with store.write() as session:
             pinned = version_pins.pinned_while_removing(session, shard=settings.shard)
             removed = warehouse.port.remove_old_versions(pinned)
@@ -45,6 +47,8 @@ def publication(context: dg.AssetExecutionContext, warehouse: Warehouse) -> dg.M
                 publisher.delete(outdated)
             except SharingError as error:
                 context.log.warning(f"{error}; later cycles delete them")
+    for tenant_id in switched:
+        context.log.info(f"tenant {tenant_id} is served from shard {settings.shard} now")
     if missing := warehouse.port.megabytes_missing(pinned):
         context.log.warning(
             f"versions pinned by cursors need {missing} MB more than LEDGERMART_VERSION_DISK_BUDGET_MB; until they "

@@ -63,7 +63,7 @@ class RequestState:
 
 
 def open_requests(connection: duckdb.DuckDBPyConnection, network: str) -> list[Request]:
-    """Return the unfinished requests of the network, oldest first."""
+    """Return the unfinished requests of the network, oldest first; without those of tenants that are moving."""
     rows = connection.execute(
         """
         select
@@ -73,7 +73,10 @@ def open_requests(connection: duckdb.DuckDBPyConnection, network: str) -> list[R
         from raw.control_history_requests as requests
         inner join raw.control_subjects as subjects on requests.subject_key = subjects.subject_key
         left join raw.history_requests as known on requests.operation_key = known.operation_key
-        where subjects.network = ? and coalesce(known.status, requests.status) in ('Pending', 'Running')
+        where
+            subjects.network = ?
+            and coalesce(known.status, requests.status) in ('Pending', 'Running')
+            and subjects.tenant_id not in (select tenant_id from raw.control_held_tenants)
         order by requests.operation_key
         """,
         [network],
@@ -87,8 +90,11 @@ def has_open_history(connection: duckdb.DuckDBPyConnection) -> bool:
         """
         select count(*) > 0
         from raw.control_history_requests as requests
+        inner join raw.control_subjects as subjects on requests.subject_key = subjects.subject_key
         left join raw.history_requests as known on requests.operation_key = known.operation_key
-        where coalesce(known.status, requests.status) in ('Pending', 'Running')
+        where
+            coalesce(known.status, requests.status) in ('Pending', 'Running')
+            and subjects.tenant_id not in (select tenant_id from raw.control_held_tenants)
         """
     ).fetchone()
     assert row is not None
@@ -164,6 +170,7 @@ def concerned_requests(
             requests.network = $network and requests.status = 'Running'
             and requests.from_block <= $last and requests.to_block >= $first
             and subjects.kind = $kind and list_contains($addresses, subjects.address)
+            and subjects.tenant_id not in (select tenant_id from raw.control_held_tenants)
         """,
         {
             "network": network,

@@ -126,8 +126,11 @@ def open_discoveries(connection: duckdb.DuckDBPyConnection) -> list[Discovery]:
             requests.operation_key, requests.pair_key, requests.from_text, requests.to_text, requests.window_size,
             requests.multiplier, requests.is_cancelled, coalesce(known.status, 'Pending') = 'Running'
         from raw.control_price_discoveries as requests
+        inner join raw.control_price_pairs as pairs on requests.pair_key = pairs.pair_key
         left join raw.price_discoveries as known on requests.operation_key = known.operation_key
-        where coalesce(known.status, requests.status) in ('Pending', 'Running')
+        where
+            coalesce(known.status, requests.status) in ('Pending', 'Running')
+            and pairs.tenant_id not in (select tenant_id from raw.control_held_tenants)
         order by requests.operation_key
         """
     ).fetchall()
@@ -143,8 +146,11 @@ def has_unfinished_discoveries(connection: duckdb.DuckDBPyConnection) -> bool:
         """
         select count(*) > 0
         from raw.control_price_discoveries as requests
+        inner join raw.control_price_pairs as pairs on requests.pair_key = pairs.pair_key
         left join raw.price_discoveries as known on requests.operation_key = known.operation_key
-        where coalesce(known.status, requests.status) in ('Pending', 'Running')
+        where
+            coalesce(known.status, requests.status) in ('Pending', 'Running')
+            and pairs.tenant_id not in (select tenant_id from raw.control_held_tenants)
         """
     ).fetchone()
     assert row is not None
@@ -241,7 +247,11 @@ def open_readings(connection: duckdb.DuckDBPyConnection) -> list[Reading]:
         from raw.discovery_readings as readings
         inner join raw.price_discoveries as discoveries on readings.operation_key = discoveries.operation_key
         inner join raw.control_price_discoveries as requests on readings.operation_key = requests.operation_key
-        where discoveries.status = 'Running' and not readings.is_finished
+        inner join raw.control_price_pairs as pairs on requests.pair_key = pairs.pair_key
+        where
+            discoveries.status = 'Running'
+            and not readings.is_finished
+            and pairs.tenant_id not in (select tenant_id from raw.control_held_tenants)
         order by readings.operation_key, readings.source_id, readings.market_id
         """
     ).fetchall()

@@ -190,6 +190,13 @@ def newest_publication(connection: duckdb.DuckDBPyConnection) -> int:
     return int(row[0])
 
 
+def newest_published_batch(connection: duckdb.DuckDBPyConnection) -> int:
+    """Return the newest cycle in the newest published version; 0 before the first."""
+    row = connection.execute("select coalesce(max(batch_id), 0) from raw.publications").fetchone()
+    assert row is not None
+    return int(row[0])
+
+
 def record_publication(connection: duckdb.DuckDBPyConnection, version: int, batch_id: int) -> None:
     """Record that a version with everything up to the batch is published."""
     connection.execute("insert into raw.publications values (?, ?, ?)", [version, batch_id, stored_now()])

@@ -22,6 +22,12 @@ SOURCE = Source(
             optional("revision", BIGINT, "Number of configuration writes of the tenant so far."),
         ),
         Table(
+            "control_held_tenants",
+            "Tenants that are moving to another shard. Their requests and searches wait for that shard.",
+            "One row per tenant.",
+            TENANT_ID,
+        ),
+        Table(
             "control_ledgers",
             "Ledgers that are not removed.",
             "One row per ledger.",

@@ -81,6 +81,21 @@ SOURCE = Source(
             optional("final_number", BIGINT, "Newest final block that the tenant is shown."),
         ),
         Table(
+            "tenant_moves",
+            "Tenants that moved into this shard or out of it.",
+            "One row per tenant.",
+            TENANT_ID,
+            Column(
+                "status",
+                VARCHAR,
+                "Arriving (imported, not served from here yet), Arrived, or Left (its rows are deleted).",
+            ),
+            optional("object_name", VARCHAR, "Object with the imported rows; null after it left."),
+            optional("batch_id", BIGINT, "Cycle that imported the rows; null after it left."),
+            optional("moved_at", TIMESTAMP, "Time of the import, UTC; null after it left."),
+            optional("data_version", BIGINT, "Greatest data version of the tenant here; null before it left once."),
+        ),
+        Table(
             "view_ranges",
             "Tracking windows and history requests resolved to blocks.",
             "One row per window that has begun on its network, and per request that was resolved.",

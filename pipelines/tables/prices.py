@@ -86,7 +86,11 @@ SOURCE = Source(
                 PRICE,
                 "Largest allowed difference from the median of the other sources, in percent; null without a limit.",
             ),
-            Column("created_at", TIMESTAMP, "Time at which the pair was created, UTC."),
+            Column(
+                "created_at",
+                TIMESTAMP,
+                "Time from which polled prices count, UTC: the pair's creation, or its tenant's move to this shard.",
+            ),
         ),
         Table(
             "control_pair_sources",
@@ -190,7 +194,8 @@ SOURCE = Source(
             optional(
                 "window_start",
                 TIMESTAMP,
-                "Start of the window that ends with this price, UTC; null for a polled price.",
+                "Start of the window that ends with this price, UTC; null for a polled price. Equal to effective_from: "
+                "polled in the shard from which a tenant moved.",
             ),
             Column("effective_from", TIMESTAMP, "First instant at which the price counts, UTC."),
             Column("price", PRICE, "Price, in units of the quote for one of the base."),

@@ -14,7 +14,7 @@ from control.snapshot import ControlSnapshot
 from pipelines.raw.database import sql, transaction
 from pipelines.raw.frames import copied, registered
 from pipelines.tables.sources import TABLES
-from pipelines.tenants.price_configuration import APPENDED, price_frames
+from pipelines.tenants.price_configuration import APPENDED, polled_since_moves, price_frames
 
 
 def open_batch(connection: duckdb.DuckDBPyConnection, run_id: str) -> int:
@@ -104,12 +104,13 @@ def replace_control(
         networks: definitions of the networks in force.
         batch_id: the cycle's batch.
         sources: definitions of the price sources in force; None means none.
-        manual_prices: those with keys after `price_configuration.newest_manual_price`.
+        manual_prices: those of `price_configuration.read_manual_prices_to_copy`.
 
     Returns:
         Row count by table; for manual prices, of the appended ones.
     """
     frames = _frames(snapshot, networks) | price_frames(snapshot, manual_prices, sources or {})
+    frames["control_price_pairs"] = polled_since_moves(connection, frames["control_price_pairs"])
     used = {ledger.network for ledger in snapshot.tables["control_ledgers"]}
     frames |= _undefined(connection, used - networks.keys(), frames)
     incoming = {f"incoming_{name}": frame for name, frame in frames.items()}

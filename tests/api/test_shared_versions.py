@@ -311,6 +311,32 @@ def test_each_shard_has_versions_of_its_own(builders: Builders, start: StartNode
     problem(node.client.get(url, headers=foreign), 404, "token-not-found")
 
 
+def test_moved_tenant_is_not_answered_from_a_version_before_its_move(
+    builders: Builders, start: StartNode, objects: ObjectStore
+) -> None:
+    for shard in (0, 1):
+        builders.publish(1, shard=shard)
+    node = start("a")
+    node.waits_for(5)
+    eventually(lambda: node.versions(1) == [1], "the node has the version of shard 1")
+    world, place = builders.world, builders.world.settings.versions
+    assert place is not None
+    # The node cannot fetch the version with the tenant.
+    settings = builders.settings(1)
+    path = publish(settings.serving_dir, 2, marts_rows(world), epoch="of-shard-1")
+    publisher = _Falsifying(settings, world.store, objects, place.removeprefix("s3://versions/"))
+    publisher.put_in_force(path, Publication(2, path.name, utc_now()), pointer_of(path, 1), 1)
+    with world.store.write() as session:
+        tenant = session.get_one(Tenant, world.tenant_id)
+        tenant.shard, tenant.shard_version = 1, 2
+    world.clock.look_again()
+    problem(node.client.get(TOKEN), 503, "not-published")
+    assert node.client.get(FOREIGN, headers=world.headers("foreign")).status_code == 200
+    builders.publish(3, shard=1)
+    node.waits_for(5)
+    assert node.client.get(TOKEN).json()["asOf"]["dataVersion"] == 3
+
+
 def test_objects_without_a_record_are_deleted_by_age(builders: Builders, objects: ObjectStore, tmp_path: Path) -> None:
     kept = builders.publish(1)
     orphan = tmp_path / "orphan.duckdb"

@@ -42,9 +42,11 @@ from pipelines.extract.utxo.family import UtxoNode
 from pipelines.history.collecting import collect_history
 from pipelines.lake.tables import open_lake, open_lakes
 from pipelines.network_cycle import collect_network
+from pipelines.prices.routes import update_routes
 from pipelines.raw.builds import finish_batch
 from pipelines.raw.database import open_warehouse
 from pipelines.tenants.configuration import open_batch, replace_control
+from pipelines.tenants.price_configuration import read_manual_prices_to_copy
 from tests.integration.warm_processes import console_command, run_forked
 from tests.waiting import Naps
 from warehouse.versions import current_publication
@@ -203,6 +205,8 @@ class Service:
         self.networks = load_networks(definitions, self.variables)
         self.store = open_store(self.settings)
         self.store.migrate()
+        # Tenants with imported rows that are not switched to this shard yet.
+        self.arrived: list[str] = []
         self._batches = 0
 
     def point_at(self, network: str, url: str) -> None:
@@ -290,12 +294,13 @@ class Service:
     @contextmanager
     def _batch(self, warehouse: Path | None = None) -> Iterator[tuple[duckdb.DuckDBPyConnection, int]]:
         """Open a warehouse, and a batch with the present configuration."""
-        with self.store.read() as session:
-            snapshot = read_snapshot(session, self.settings.shard)
         with open_warehouse(warehouse or self.settings.warehouse_path) as connection:
+            with self.store.read() as session:
+                snapshot = read_snapshot(session, self.settings.shard, self.arrived)
+                manual = read_manual_prices_to_copy(connection, session, snapshot, self.settings.shard, self.arrived)
             self._batches += 1
             batch = open_batch(connection, f"test run {self._batches}")
-            replace_control(connection, snapshot, self.networks, batch)
+            replace_control(connection, snapshot, self.networks, batch, manual_prices=manual)
             yield connection, batch
 
     def cycle(
@@ -328,6 +333,12 @@ class Service:
         report = self.cycle(network)
         assert report.error is None
         return report
+
+    def route_prices(self) -> None:
+        """Resolve the routes of all pairs to manual sources."""
+        with self._batch() as (connection, batch):
+            update_routes(connection, {}, batch)
+            finish_batch(connection, batch)
 
     def history(self, parts: int | None = None, make_budget: Callable[[], Budget] | None = None) -> list[NetworkReport]:
         """Continue history requests in this process, to the end or for `parts`; report to the control store."""

@@ -22,7 +22,7 @@ from control.pricing.discovery import PriceDiscoveryRequest
 from control.pricing.items import PricedItemCreate
 from control.pricing.pairs import PairCreate, PairRow
 from control.pricing.price_types import PriceType
-from control.snapshot import read_manual_prices, read_snapshot
+from control.snapshot import read_snapshot
 from pipelines.deliver.operations import cancelled_discoveries, report_discoveries
 from pipelines.prices.asking import opener
 from pipelines.prices.discovery import DiscoveryReport, collect_discoveries
@@ -30,7 +30,7 @@ from pipelines.prices.polling import PriceReport, collect_prices
 from pipelines.raw.builds import finish_batch, record_publication, record_transform
 from pipelines.raw.database import open_warehouse
 from pipelines.tenants.configuration import open_batch, replace_control
-from pipelines.tenants.price_configuration import newest_manual_price
+from pipelines.tenants.price_configuration import read_manual_prices_to_copy
 from tests.chain.feeds import ScriptedFeed
 from tests.integration.harness import LocalNetwork, Service
 from tests.integration.killing import ending_after, kill_this_process
@@ -118,7 +118,7 @@ class PriceService(Service):
         with open_warehouse(self.settings.warehouse_path) as connection:
             with self.store.read() as session:
                 snapshot = read_snapshot(session, self.settings.shard)
-                manual = read_manual_prices(session, self.settings.shard, newest_manual_price(connection))
+                manual = read_manual_prices_to_copy(connection, session, snapshot, self.settings.shard)
             self._batches += 1
             batch = open_batch(connection, f"test run {self._batches}")
             replace_control(connection, snapshot, self.networks, batch, self.sources, manual)

@@ -1,4 +1,4 @@
-"""Shards of tenants, the published versions of each shard, and requests counted for all API nodes."""
+"""Shards of tenants and their moves, the published versions of each shard, and requests counted for all API nodes."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -14,6 +14,12 @@ depends_on = None
 def upgrade() -> None:
     """Put all tenants into shard 0; the other tables stay empty where versions are served from the data folder."""
     op.add_column("tenants", sa.Column("shard", sa.Integer(), nullable=False, server_default="0"))
+    op.add_column("tenants", sa.Column("shard_version", sa.BigInteger(), nullable=True))
+    op.add_column("tenants", sa.Column("previous_shard", sa.Integer(), nullable=True))
+    op.add_column("tenants", sa.Column("next_shard", sa.Integer(), nullable=True))
+    op.add_column("tenants", sa.Column("move_object", sa.Text(), nullable=True))
+    op.add_column("tenants", sa.Column("move_bytes", sa.BigInteger(), nullable=True))
+    op.add_column("tenants", sa.Column("move_sha256", sa.String(64), nullable=True))
     op.create_table(
         "published_versions",
         sa.Column("shard", sa.Integer(), nullable=False, autoincrement=False),

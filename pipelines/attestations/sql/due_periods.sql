@@ -28,6 +28,7 @@ tracked as (
     from raw.control_subjects as subjects
     where
         subjects.network = $network
+        and subjects.tenant_id not in (select tenant_id from raw.control_held_tenants)
         and exists (
             select 1 from raw.control_windows as windows
             where windows.subject_key = subjects.subject_key and windows.closed_at is null

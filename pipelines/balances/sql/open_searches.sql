@@ -16,6 +16,9 @@ left join raw.token_creations as creations
     on searched.network = creations.network
     and subjects.address = creations.token_address
     and subjects.tenant_id = creations.tenant_id
-where searched.network = $network and searched.from_block is not null
+where
+    searched.network = $network
+    and searched.from_block is not null
+    and subjects.tenant_id not in (select tenant_id from raw.control_held_tenants)
 group by all
 order by min(searched.batch_id), searched.subject_key;

@@ -25,6 +25,7 @@ select
         where
             subjects.network = networks.network
             and coalesce(known.status, requests.status) in ('Pending', 'Running')
+            and subjects.tenant_id not in (select held.tenant_id from raw.control_held_tenants as held)
     )
     or exists (
         select 1
@@ -35,11 +36,19 @@ select
             subjects.network = networks.network
             and requests.status in ('Pending', 'Running')
             and coalesce(known.status, requests.status) in ('Pending', 'Running')
+            and subjects.tenant_id not in (select held.tenant_id from raw.control_held_tenants as held)
     )
     or exists (
         select 1
         from raw.attestations as attestations
-        where attestations.network = networks.network and attestations.attested_at is null
+        where
+            attestations.network = networks.network
+            and attestations.attested_at is null
+            and attestations.subject_key not in (
+                select subjects.subject_key
+                from raw.control_subjects as subjects
+                inner join raw.control_held_tenants as held on subjects.tenant_id = held.tenant_id
+            )
     )
     or exists (
         select 1

@@ -3,6 +3,11 @@ update raw.history_requests as requests
 set status = 'Succeeded', error = null
 where
     requests.status = 'Running'
+    and requests.subject_key not in (
+        select subjects.subject_key
+        from raw.control_subjects as subjects
+        inner join raw.control_held_tenants as held on subjects.tenant_id = held.tenant_id
+    )
     and exists (
         select 1 from raw.covered_ranges as covered
         where

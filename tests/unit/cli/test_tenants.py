@@ -65,3 +65,12 @@ def test_export_of_a_tenant_of_another_shard_is_refused() -> None:
     printed = run("--tenant", "second", "--format", "csv", code=2, command="export")
     assert "tenant second is in shard 7" in printed
     assert "LEDGERMART_SHARD" in printed
+
+
+@pytest.mark.usefixtures("folder")
+def test_move_without_store_of_versions_is_refused() -> None:
+    run("create", "first")
+    assert "set LEDGERMART_VERSIONS" in run("move", "first", "--to", "1", code=2)
+    assert "give either --to or --cancel" in run("move", "first", code=2)
+    assert "first is not moving; it is in shard 0" in run("move", "first", "--cancel", code=2)
+    assert [row["nextShard"] for row in run_json("list")["data"]] == [None]

@@ -149,4 +149,5 @@ def test_principal_contains_no_secret() -> None:
         "last_used_at",
         "revision",
         "shard",
+        "shard_version",
     }

@@ -18,7 +18,6 @@ from pipelines.prices.store import (
     replace_markets,
     store_poll,
 )
-from pipelines.tenants.price_configuration import newest_manual_price
 from tests.snapshots import changed, record, with_tables
 from tests.unit.pipelines.pricing import (
     NOON,
@@ -109,7 +108,6 @@ def test_manual_prices_are_exact_and_mark_from_the_earliest_moment(raw: Raw) -> 
     _route(raw)
     raw.snapshot(set_up, [manual_price(2, long, NOON + HOUR), manual_price(3, "2", NOON - HOUR, 2)])
     assert raw.changes() == {1: NOON - HOUR}
-    assert newest_manual_price(raw.connection) == 3
     assert raw.query("select price, effective_from from raw.control_manual_prices order by manual_price_key") == [
         (Decimal("1.5"), _naive(NOON)),
         (Decimal(long), _naive(NOON + HOUR)),
