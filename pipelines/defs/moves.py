@@ -16,7 +16,6 @@ from pipelines.moves.arriving import (
     arrive,
     find_imported,
     find_uncollected,
-    has_rows,
     is_imported,
     record_arrived,
 )
@@ -55,10 +54,9 @@ def settle_moves(
         elif tenant_id not in {bundle.tenant_id for bundle in arriving}:
             left.add(tenant_id)  # the move was cancelled
     for tenant_id in sorted(left):
-        if has_rows(connection, tenant_id):
-            with store.read() as session:
-                keys = moves.read_keys(session, tenant_id)
-            leave(connection, keys)
+        with store.read() as session:
+            keys = moves.read_keys(session, tenant_id)
+        leave(connection, keys)
         with store.write() as session:
             moves.forget_left(session, tenant_id, settings.shard)
     for bundle in arriving:

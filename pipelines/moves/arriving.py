@@ -504,16 +504,3 @@ def find_uncollected(connection: duckdb.DuckDBPyConnection, tenant_id: str, batc
 def record_arrived(connection: duckdb.DuckDBPyConnection, tenant_id: str) -> None:
     """Record that a tenant is served from this shard."""
     connection.execute("update raw.tenant_moves set status = 'Arrived' where tenant_id = ?", [tenant_id])
-
-
-def has_rows(connection: duckdb.DuckDBPyConnection, tenant_id: str) -> bool:
-    """Return whether rows of a tenant are here: of its configuration, or of an import."""
-    row = connection.execute(
-        """
-        select
-            exists (select 1 from raw.control_tenants where tenant_id = $tenant)
-            or exists (select 1 from raw.tenant_moves where tenant_id = $tenant and status != 'Left')
-        """,
-        {"tenant": tenant_id},
-    ).fetchone()
-    return row == (True,)

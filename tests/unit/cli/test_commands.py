@@ -25,7 +25,7 @@ _ALL = dict(_commands(main))
 def test_list_of_commands_is_complete() -> None:
     known = {"init", "key create", "key list", "key revoke", "cycle", "backfill", "status", "export", "report"}
     known |= {"network reset", "doctor", "backup", "restore", "sandbox", "sandbox list", "sandbox remove"}
-    known |= {"tenant create", "tenant list", "tenant quotas", "network check"}
+    known |= {"tenant create", "tenant list", "tenant move", "tenant quotas", "network check"}
     known |= {"migrate-warehouse lake", "migrate-warehouse back", "lake orphans"}
     assert known | _WITHOUT_JSON == _ALL.keys()
 
