@@ -144,7 +144,7 @@ docs: build/sphinx/installed ## Build the documents as a site in build/site; doc
 
 format: .venv/installed ## Format Python and SQL in place, and write dbt's sources and the page of problem codes
 	$(BIN)/python -m pipelines.tables.sources
-	$(BIN)/python -m api.problem_codes
+	$(BIN)/python -m api.http.problem_codes
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(BIN)/sqlfluff fix dbt_project/models dbt_project/tests
