@@ -5,6 +5,7 @@ No Docker daemon and no Kubernetes cluster answers here: their clients make and 
 
 import json
 import re
+import tomllib
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -29,7 +30,7 @@ from tests.unit.control.postgres import new_database
 
 _DEPLOY = CHECKOUT / "deploy"
 _MEMORY_MB = "4000"
-_IMAGE = "ledgermart:0.9.0"
+_IMAGE = f"ledgermart:{tomllib.loads((CHECKOUT / 'pyproject.toml').read_text())['project']['version']}"
 
 
 @pytest.fixture(scope="module")
