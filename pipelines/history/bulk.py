@@ -71,7 +71,6 @@ def collect_bulk(settings: Settings, network: Network, lake: Lake, log: Callable
                 create_tables(connection)
                 while _collect_slice(connection, elsewhere, network, lake, log):
                     pass
-                give(connection, network, lake, settings.lock_wait_seconds)
         finally:
             shutil.rmtree(folder)
 
@@ -108,6 +107,8 @@ def _collect_slice(
         {network.name: lake},
         is_bulk=True,
     )
+    # The slice has given the facts, or only noted why not. A run that cannot give must not collect for hours.
+    give(connection, network, lake, settings.lock_wait_seconds)
     finish_batch(connection, batch_id)
     rows = sum(count for report in reports for count in report.rows.values())
     log(f"{network.name}: stored {rows} rows up to block {head.number}")
@@ -139,8 +140,7 @@ def _start_at_settled(connection: duckdb.DuckDBPyConnection, node: Node, lake: L
         head = read_common_block(opened, node, final_number(connection, node, newest, batch_id))
     if head is None:
         raise BulkHistoryError(
-            f"{network}: the lake has no block that is final on the node; a bulk run needs the first facts of a shard "
-            "that tracks a token or wallet of this network"
+            f"{network}: the lake has no block that is final on the node; a shard has to give its first facts before"
         )
     store_headers(connection, node, node.headers([head.number]), batch_id)
     record_settled(connection, network, head.number)

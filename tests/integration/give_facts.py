@@ -76,5 +76,5 @@ def collect_bulk_until_killed(folder: Path, url: str, settings: Mapping[str, str
     service = Service(folder, [network(url, max_log_range=5)], dict(settings))
     lake = open_lake(service.settings, service.networks["local"])
     assert lake is not None
-    with _killed_after(statements), mock.patch.object(bulk, "SLICE_SECONDS", 0.3):
+    with _killed_after(statements), mock.patch.object(bulk, "SLICE_SECONDS", 1.0):
         collect_bulk(service.settings, service.networks["local"], lake, print)

@@ -1,8 +1,8 @@
 """Bulk history: one run collects the requests of all shards, and shards take its facts from the lake."""
 
+from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 from unittest import mock
 
 import dagster as dg
@@ -70,7 +70,7 @@ def shards(lake: dict[str, str], chain: Chain, make_service: MakeService) -> lis
     return [first, second]
 
 
-def test_shards_take_what_a_launched_run_collected(
+def test_shards_take_the_facts_of_a_launched_run(
     shards: list[Service],
     lake: dict[str, str],
     chain: Chain,
@@ -148,30 +148,30 @@ def test_a_killed_run_leaves_whole_parts(
     first = shards[0]
     ((final,),) = first.query("select final_number from raw.network_states")
     seed(first, chain, final)
+    expected = Counter((token, block) for _, block, _, _, _, _, token, *_ in from_node["token_transfers"])
     for _ in killed_often(collect_bulk_until_killed, (tmp_path / "first", chain.node.url, lake), kills, 120):
-        for token, low, high in in_lake(
-            first, "select address, from_block, to_block from lake.coverage where subject_kind = 'token'"
-        ):
-            ((rows,),) = in_lake(
-                first,
-                "select count(*) from lake.token_transfers "
-                f"where token_address = '{token}' and block_number between {low} and {high}",
-            )
-            blocks = [row for row in from_node["token_transfers"] if token in row]
-            assert rows == sum(low <= number <= high for number in map(block_of, blocks))
+        check_whole(first, expected)
     collect(first)
-    whole = facts(first)
-    assert len(whole["token_transfers"]) == len(set(whole["token_transfers"])) == len(from_node["token_transfers"])
-    assert [row[-1] for row in whole["blocks"]] == sorted({row[-1] for row in whole["blocks"]})
+    assert check_whole(first, expected) == {(1, final)}
     first.history()
     first.good_cycle()
     check_equal(first, from_node)
     assert blocks_read(first)["lake"] == 2 * final
 
 
-def block_of(row: tuple[Any, ...]) -> int:
-    """Return the block of a row of raw.token_transfers."""
-    return int(row[1])
+def check_whole(service: Service, expected: Counter[tuple[str, int]]) -> set[tuple[int, int]]:
+    """Check that the lake has each transfer of a covered range once; return the ranges."""
+    with lake_of(service).open() as opened:
+        ranges = opened.run(
+            "select address, from_block, to_block from lake.coverage where subject_kind = 'token'"
+        ).fetchall()
+        found = Counter(opened.run("select token_address, block_number from lake.token_transfers").fetchall())
+        blocks = opened.run("select block_number from lake.blocks order by all").fetchall()
+    for address, first, last in ranges:
+        within = {key for key in found | expected if key[0] == address and first <= key[1] <= last}
+        assert {key: found[key] for key in within} == {key: expected[key] for key in within}
+    assert blocks == sorted(set(blocks))
+    return {(first, last) for _, first, last in ranges}
 
 
 def test_only_blocks_up_to_the_newest_of_the_lake_are_given(shards: list[Service], chain: Chain) -> None:
@@ -185,7 +185,7 @@ def test_only_blocks_up_to_the_newest_of_the_lake_are_given(shards: list[Service
 
 
 def test_without_settled_facts_of_this_chain_nothing_is_given(shards: list[Service], chain: Chain) -> None:
-    with pytest.raises(BulkHistoryError, match="local: the lake has no block that is final on the node; a bulk run"):
+    with pytest.raises(BulkHistoryError, match="local: the lake has no block that is final on the node; a shard has"):
         collect_bulk(shards[0].settings, shards[0].networks["local"], lake_of(shards[0]), print)
     # Not final yet.
     seed(shards[0], chain, chain.head - 3)
@@ -196,6 +196,17 @@ def test_without_settled_facts_of_this_chain_nothing_is_given(shards: list[Servi
     before = facts(shards[0])
     with pytest.raises(ContradictedLakeError, match="the lake has another row of blocks in block 20"):
         collect_bulk(shards[0].settings, shards[0].networks["local"], lake_of(shards[0]), print)
+    assert facts(shards[0]) == before
+
+
+def test_a_run_that_cannot_give_ends(shards: list[Service], chain: Chain) -> None:
+    seed(shards[0], chain, 30)
+    collect(shards[0])
+    in_lake(shards[0], "update lake.token_transfers set amount_raw = '1'")
+    in_lake(shards[0], "delete from lake.coverage where subject_kind = 'token'")
+    before = facts(shards[0])
+    with pytest.raises(ContradictedLakeError, match="the lake has another row of token_transfers in block"):
+        collect(shards[1])
     assert facts(shards[0]) == before
 
 
