@@ -54,6 +54,7 @@ from warehouse.objects import ObjectStoreError
 from warehouse.shared import open_objects
 
 _LOG = logging.getLogger(__name__)
+LONG = [pytest.mark.long, pytest.mark.timeout(1200)]
 # Depth at which the node calls a block final, and more.
 _FINAL_AFTER = 70
 # Measured speeds, and numbers of versions.
@@ -344,7 +345,13 @@ def kill_after_switch(monkeypatch: pytest.MonkeyPatch, shard: Shard) -> None:
             shard.cycle()
 
 
-@pytest.mark.parametrize("kill", [kill_import, kill_after_import, kill_before_switch, kill_after_switch])
+@pytest.mark.parametrize(
+    "kill",
+    [
+        kill_before_switch,
+        *(pytest.param(kill, marks=LONG) for kill in (kill_import, kill_after_import, kill_after_switch)),
+    ],
+)
 def test_next_cycle_completes_a_killed_move(
     case: Case, kill: Callable[[pytest.MonkeyPatch, Shard], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -360,6 +367,8 @@ def test_next_cycle_completes_a_killed_move(
     assert new.service.query("select status from raw.tenant_moves") == [("Arrived",)]
 
 
+@pytest.mark.long
+@pytest.mark.timeout(1200)
 def test_move_is_repeated_after_a_kill_and_a_store_that_does_not_answer(
     case: Case, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
