@@ -75,7 +75,15 @@ _COMPOSED_PROBLEMS = {
     (422, "invalid-body"),
 }
 # Only commands raise these.
-_OF_COMMANDS = {(404, "key-not-found"), (404, "tenant-not-found"), (409, "duplicate-tenant")}
+_OF_COMMANDS = {
+    (404, "key-not-found"),
+    (404, "tenant-not-found"),
+    (409, "duplicate-tenant"),
+    (409, "moving"),
+    (409, "not-moving"),
+    (409, "other-shard"),
+    (409, "rows-left"),
+}
 _COMPOSED_FIELD_CODES = {"missing", "repeated"}
 _OF_COMMAND_FIELDS = {"unknown-role"}
 
