@@ -2,21 +2,28 @@
 
 The observed token has a million transfers. While blocks are timed, another history request is always running. Blocks
 come at a chain's pace, even if the last one is not in an answer yet.
+
+With shards, each one has its own `ledgermart up` on the same two cores, and they share PostgreSQL, a store of versions
+and a lake. Each tracks the token; the first one is timed.
 """
 
+import os
 import random
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from unittest import mock
 
 import polars as pl
 
 from tests.bench.measurement import Measurement
 from tests.bench.workload import BLOCK_SECONDS, instant_of, new_service, running_world, track
 from tests.chain.world import World, holder_at
+from tests.datasets.object_store import ObjectStore
 from tests.e2e.client import ApiClient
+from tests.unit.control.postgres import new_database, start_postgres, stop_postgres, unique_name
 
 # Events in a transaction, blocks: few, since the node keeps the state of each.
 _OLD = (10_000, 100)
@@ -29,11 +36,14 @@ _LOOK_SECONDS = 0.05
 _PATIENCE_SECONDS = 300.0
 
 
-def run(folder: Path, repeat: int | None, note: Callable[[str], None], measured: list[Measurement]) -> None:
-    """Fill a chain, start the service, request `repeat` histories one after the other, and time 40 blocks."""
+def run(
+    folder: Path, repeat: int | None, note: Callable[[str], None], measured: list[Measurement], *, shards: int = 1
+) -> None:
+    """Fill a chain, start the shards, request `repeat` histories one after the other, and time 40 blocks."""
+    name = "latency" if shards == 1 else f"latency, {shards} shards"
 
     def add(quantity: str, value: float, goal: str) -> None:
-        measured.append(Measurement("latency", quantity, "s", value, goal))
+        measured.append(Measurement(name, quantity, "s", value, goal))
 
     repeat = repeat or _REPEAT
     events, blocks = _OLD
@@ -41,7 +51,7 @@ def run(folder: Path, repeat: int | None, note: Callable[[str], None], measured:
         world = started.enter_context(running_world(blocks + _PAST_BLOCKS + _BLOCKS_TIMED))
         token = world.deploy_token("BENCH", 18)
         others = [world.deploy_token(f"PAST{number}", 18) for number in range(1 + repeat)]
-        note(f"latency: filling a chain with {events * blocks:,} transfers, and {_PAST_BLOCKS:,} blocks")
+        note(f"{name}: filling a chain with {events * blocks:,} transfers, and {_PAST_BLOCKS:,} blocks")
         first = world.emit_blocks(token, blocks=blocks, transactions=1, events=events, holders=_HOLDERS).first
         # Blocks after the transfers make them final.
         past = world.node.head() + 1
@@ -49,35 +59,61 @@ def run(folder: Path, repeat: int | None, note: Callable[[str], None], measured:
             world.emit_blocks(other, blocks=10, transactions=10, events=5, holders=_HOLDERS)
         world.node.mine_empty(past + _PAST_BLOCKS - world.node.head() - 1, BLOCK_SECONDS)
         world.mine(world.node.block_time(world.node.head()) + BLOCK_SECONDS)
-        service, key = new_service(
-            folder / "latency", world.node.url, {"LEDGERMART_CYCLE_SECONDS": str(_CYCLE_SECONDS)}
-        )
-        ids = track(service, key, "local", {token: instant_of(world.node, first)})
-        service.run("cycle")
-        started.enter_context(service)
-        service.start()
+        variables = {"LEDGERMART_CYCLE_SECONDS": str(_CYCLE_SECONDS)}
+        if shards > 1:
+            variables |= started.enter_context(_shared())
+        # The first shard is the last to start, so it is timed beside the others.
+        for shard in reversed(range(shards)):
+            service, key = new_service(
+                folder / f"shard {shard}",
+                world.node.url,
+                {**variables, "LEDGERMART_SHARD": str(shard)},
+                tenant=f"bench {shard}",
+            )
+            ids = track(service, key, "local", {token: instant_of(world.node, first)})
+            service.run("cycle")
+            started.enter_context(service)
+            service.start()
         client = started.enter_context(ApiClient(service.api_url, key))
         between = {"from": _text(world, past), "to": _text(world, past + _PAST_BLOCKS)}
         for number, other in enumerate(others):
-            note(f"latency: past {number + 1}")
+            note(f"{name}: past {number + 1}")
             body = {"ledger": "local", "symbol": str(other.symbol), "ledgerId": other.address}
             path = f"/v1/tokens/{client.post('/v1/tokens', body)['id']}"
             taken = _history(client, path, between)
             # The first one waits for the worker, which is only starting.
             if number:
                 add("history request of 2,345 blocks, to `Succeeded`", taken, "below 10")
-        note(f"latency: {_BLOCKS_TIMED} blocks, beside a history request")
+        note(f"{name}: {_BLOCKS_TIMED} blocks, beside a history request")
         page = f"/v1/tokens/{ids[token.address]}/cap-table"
         with _asking(service.api_url, key, between):
             waits = _time_blocks(
                 lambda: world.emit_blocks(token, blocks=1, transactions=1, events=1, holders=_HOLDERS).last,
                 lambda: int(client.get(page, limit=1)["asOf"]["blockNumber"]),
             )
-        for name, share in (("p50", 0.5), ("p95", 0.95), ("slowest", 1.0)):
+        for part, share in (("p50", 0.5), ("p95", 0.95), ("slowest", 1.0)):
             value = pl.Series(waits).quantile(share, "higher")
             assert value is not None
-            quantity = f"block to answer, beside a history request, {name} of {len(waits)}"
-            add(quantity, value, "below 10" if name == "p95" else "")
+            quantity = f"block to answer, beside a history request, {part} of {len(waits)}"
+            add(quantity, value, "below 10" if part == "p95" else "")
+
+
+@contextmanager
+def _shared() -> Iterator[dict[str, str]]:
+    """Settings of PostgreSQL, a store of versions and a lake that all shards have."""
+    with ExitStack() as started:
+        server = start_postgres()
+        started.callback(stop_postgres, server)
+        objects = started.enter_context(ObjectStore())
+        objects.make_bucket("ledgermart")
+        started.enter_context(mock.patch.dict(os.environ, objects.variables))
+        control, catalogue = (started.enter_context(new_database(server["url"], unique_name())) for _ in range(2))
+        yield {
+            "LEDGERMART_CONTROL_URL": control,
+            "LEDGERMART_VERSIONS": "s3://ledgermart/versions",
+            "LEDGERMART_LAKE": f"ducklake:postgres:{catalogue}",
+            "LEDGERMART_LAKE_DATA": "s3://ledgermart/lake",
+        }
 
 
 def _time_blocks(make: Callable[[], int], newest_in_answer: Callable[[], int]) -> list[float]:

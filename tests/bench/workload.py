@@ -89,7 +89,9 @@ def run_cycle(service: Service) -> dict[str, Any]:
     return answer
 
 
-def new_service(folder: Path, rpc_url: str, extra: Mapping[str, str] | None = None) -> tuple[Service, str]:
+def new_service(
+    folder: Path, rpc_url: str, extra: Mapping[str, str] | None = None, tenant: str = TENANT
+) -> tuple[Service, str]:
     """Create a service in a new data folder; return it and its tenant's admin key."""
     service = Service(folder, rpc_url, extra)
-    return service, service.init(TENANT)
+    return service, service.init(tenant)
