@@ -205,6 +205,7 @@ class _Network:
                 "where moved.network = $network"
             )
             rows = _rows(table.name, self.batch_id, known)
+            self._delete_incomplete(table)
             self.connection.execute(f"insert into raw.{table.name} by name {rows}", {"network": self.network})
         self._add_coverage(own)
         self._add_verified(own)
@@ -271,8 +272,18 @@ class _Network:
             {**self.parameters, "joins": joins},
         )
 
+    def _delete_incomplete(self, table: RowTable) -> None:
+        """Delete the rows of which the bundle knows more: its coverage began earlier, with outputs unknown here."""
+        if table.known is not None:
+            same = " and ".join(f"stored.{column} = moved.{column}" for column in ("network", "block_hash", *table.key))
+            self.connection.execute(
+                f"delete from raw.{table.name} as stored using bundle.raw.{table.name} as moved "
+                f"where stored.network = $network and {same} and stored.{table.known} < moved.{table.known}",
+                {"network": self.network},
+            )
+
     def _add_coverage(self, own: Mapping[Watched, Sequence[BlockRange]]) -> None:
-        """Add the ranges that coverage lacks, and count the rows of ranges again where that is needed."""
+        """Add the ranges that coverage lacks, and count the rows of all ranges that the import adds or fills."""
         columns = [column.name for column in TABLES["coverage"].columns]
         moved = self.connection.execute(
             f"select {', '.join(columns)} from bundle.raw.coverage where network = ? order by all", [self.network]
@@ -281,43 +292,30 @@ class _Network:
         for row in moved.iter_rows(named=True):
             whole = BlockRange(row["from_block"], row["to_block"])
             for piece in difference([whole], own.get(Watched(row["subject_kind"], row["address"]), [])):
-                count = row["row_count"] if piece == whole else None
-                edges = {"from_block": piece.first, "to_block": piece.last, "row_count": count}
-                pieces.append({**row, **edges, "batch_id": self.batch_id})
+                changed = {"from_block": piece.first, "to_block": piece.last, "row_count": 0, "batch_id": self.batch_id}
+                pieces.append({**row, **changed})
         frame = pl.DataFrame(pieces, TABLES["coverage"].schema(*columns), orient="row")
         with registered(self.connection, pieces=frame):
             self.connection.execute("create or replace temp table moved_pieces as select * from pieces")
-        self.connection.execute(
-            """
-            insert into raw.coverage by name
-            select * replace (coalesce(row_count, 0) as row_count) from moved_pieces
-            """
-        )
-        # Parts of a range, and ranges from before the import with rows that were added.
-        counts = " union all ".join(
+        self.connection.execute("insert into raw.coverage by name select * from moved_pieces")
+        rows = " union all ".join(
             f"select subject_kind, named_address, block_number, batch_id from ({one})" for one in _named_rows()
         )
         self.connection.execute(
             f"""
             update raw.coverage as stored
-            set row_count = stored.row_count + counted.row_count
+            set row_count = counted.row_count
             from (
                 select ranges.subject_kind, ranges.address, ranges.from_block, count(*) as row_count
-                from ({counts}) as named
+                from ({rows}) as named
                 inner join raw.coverage as ranges
                     on
                         ranges.network = $network
                         and named.subject_kind = ranges.subject_kind
                         and named.named_address = ranges.address
                         and named.block_number between ranges.from_block and ranges.to_block
-                left join moved_pieces as pieces
-                    on
-                        ranges.subject_kind = pieces.subject_kind
-                        and ranges.address = pieces.address
-                        and ranges.from_block = pieces.from_block
-                where
-                    if(pieces.address is null, named.batch_id = $batch, pieces.row_count is null)
                 group by ranges.subject_kind, ranges.address, ranges.from_block
+                having max(named.batch_id) = $batch or max(ranges.batch_id) = $batch
             ) as counted
             where
                 stored.network = $network

@@ -97,6 +97,8 @@ class RowTable(Table):
         key: columns that identify a row in its network.
         parties: columns that name the parties of the row's movement; null where there is no party.
         token: the column that names the token; None: rows are of the network's own asset.
+        known: the column whose amount is too low in rows of which a part was not known to the source; None: every row
+            is whole.
     """
 
     def __init__(
@@ -109,6 +111,7 @@ class RowTable(Table):
         key: tuple[str, ...],
         parties: tuple[str, ...],
         token: str | None = None,
+        known: str | None = None,
     ) -> None:
         """Describe a table; arguments as the attributes, and those of Table."""
         super().__init__(name, description, grain, *columns)
@@ -116,6 +119,7 @@ class RowTable(Table):
         self.key = key
         self.parties = parties
         self.token = token
+        self.known = known
 
     @property
     def row_schema(self) -> pl.Schema:

@@ -51,6 +51,8 @@ UTXO_TRANSACTIONS = RowTable(
     kinds=frozenset({"native"}),
     key=("block_number", "transaction_index", "address"),
     parties=("address",),
+    # Inputs that spend outputs from before a scan are not recognised.
+    known="spent_raw",
 )
 UTXO_OUTPUTS = RowTable(
     "utxo_outputs",
