@@ -58,7 +58,6 @@ from warehouse.objects import ObjectStoreError
 from warehouse.shared import open_objects
 
 _LOG = logging.getLogger(__name__)
-LONG = [pytest.mark.long, pytest.mark.timeout(1200)]
 # Depth at which the node calls a block final, and more.
 _FINAL_AFTER = 70
 # Measured speeds, and numbers of versions.
@@ -349,13 +348,9 @@ def kill_after_switch(monkeypatch: pytest.MonkeyPatch, shard: Shard) -> None:
             shard.cycle()
 
 
-@pytest.mark.parametrize(
-    "kill",
-    [
-        kill_before_switch,
-        *(pytest.param(kill, marks=LONG) for kill in (kill_import, kill_after_import, kill_after_switch)),
-    ],
-)
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("kill", [kill_import, kill_after_import, kill_before_switch, kill_after_switch])
 def test_next_cycle_completes_a_killed_move(
     case: Case, kill: Callable[[pytest.MonkeyPatch, Shard], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -407,6 +402,8 @@ def test_move_is_repeated_after_a_kill_and_a_store_that_does_not_answer(
         open_objects(new.settings).delete(bundle.object_name)
 
 
+@pytest.mark.long
+@pytest.mark.timeout(1200)
 def test_older_bundle_is_not_switched(case: Case) -> None:
     old, new = case.shards
     case.settle()
