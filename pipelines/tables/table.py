@@ -97,8 +97,7 @@ class RowTable(Table):
         key: columns that identify a row in its network.
         parties: columns that name the parties of the row's movement; null where there is no party.
         token: the column that names the token; None: rows are of the network's own asset.
-        known: the column whose amount is too low in rows of which a part was not known to the source; None: every row
-            is whole.
+        known: the column with an amount that is too low in incomplete rows; None: every row is complete.
     """
 
     def __init__(
