@@ -20,6 +20,7 @@ import polars as pl
 
 from tests.bench.measurement import Measurement
 from tests.bench.workload import BLOCK_SECONDS, instant_of, new_service, running_world, track
+from tests.chain.process import free_port
 from tests.chain.world import World, holder_at
 from tests.datasets.object_store import ObjectStore
 from tests.e2e.client import ApiClient
@@ -67,7 +68,8 @@ def run(
             service, key = new_service(
                 folder / f"shard {shard}",
                 world.node.url,
-                {**variables, "LEDGERMART_SHARD": str(shard)},
+                # Dagster's pages listen last, so another shard would find their usual port free.
+                {**variables, "LEDGERMART_SHARD": str(shard), "LEDGERMART_DAGSTER_PORT": str(free_port())},
                 tenant=f"bench {shard}",
             )
             ids = track(service, key, "local", {token: instant_of(world.node, first)})
