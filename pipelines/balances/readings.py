@@ -15,6 +15,12 @@ Pair: TypeAlias = tuple[str, str]
 
 Tenants: TypeAlias = Sequence[str]
 
+KEYS: Mapping[str, tuple[str, ...]] = {
+    "balance_observations": ("block_number", "token_address", "holder_address"),
+    "supply_observations": ("block_number", "token_address"),
+}
+"""Columns that identify a reading in its network."""
+
 
 def with_tenants(frame: pl.DataFrame, tenants: Sequence[Tenants]) -> pl.DataFrame:
     """Return rows with `tenant_ids`, the tenants that may see each row, in the order of the rows."""

@@ -14,11 +14,12 @@ import duckdb
 from control.clock import stored_now
 from control.networks.definitions import Network
 from control.ranges import BlockRange, difference, intersection, merged
+from pipelines.balances.readings import KEYS
 from pipelines.chain.coverage import Watched, read_coverage, read_second_readings
 from pipelines.chain.covered import frame_of, keep_ranges, parts_of, rows_in_ranges, stored_in_ranges
 from pipelines.chain.finality import read_known_chain
 from pipelines.chain.states import record_failure
-from pipelines.lake.reading import KEYS, QUANTITIES, ContradictedLakeError, read_ranges, read_verified
+from pipelines.lake.reading import QUANTITIES, ContradictedLakeError, read_ranges, read_verified
 from pipelines.lake.tables import READINGS, names_of, row_tables, selected
 from pipelines.raw.database import transaction
 from pipelines.raw.frames import registered

@@ -8,6 +8,7 @@ import duckdb
 
 from control.networks.definitions import Network
 from control.ranges import BlockRange, difference, intersection
+from pipelines.balances.readings import KEYS
 from pipelines.chain.coverage import Watched, read_coverage, read_second_readings
 from pipelines.chain.covered import frame_of, keep_ranges
 from pipelines.chain.finality import read_known_chain
@@ -15,7 +16,7 @@ from pipelines.chain.missing import missing_segments
 from pipelines.chain.segments import Collector, NetworkReport
 from pipelines.extract.families import open_node
 from pipelines.lake.giving import give
-from pipelines.lake.reading import KEYS, QUANTITIES, read_ranges, read_verified
+from pipelines.lake.reading import QUANTITIES, read_ranges, read_verified
 from pipelines.lake.tables import READINGS, names_of, row_tables, selected
 from pipelines.lake.taking import take
 from pipelines.raw.builds import finish_batch

@@ -8,12 +8,6 @@ from pipelines.extract.family import Header, Node
 from pipelines.extract.headers import header_of
 from warehouse.lakes import LakeError, OpenLake
 
-KEYS = {
-    "balance_observations": ("block_number", "token_address", "holder_address"),
-    "supply_observations": ("block_number", "token_address"),
-}
-"""Columns that identify a reading in a lake."""
-
 QUANTITIES = {"balance_observations": "quantity_raw", "supply_observations": "total_supply_raw"}
 """The column of a reading with the number that was read."""
 

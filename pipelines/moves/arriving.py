@@ -9,6 +9,7 @@ import polars as pl
 from control.clock import stored_now
 from control.moves import TenantKeys
 from control.ranges import BlockRange, difference
+from pipelines.balances.readings import KEYS
 from pipelines.chain.coverage import Watched, read_coverage
 from pipelines.chain.reorganisations import remove_orphaned
 from pipelines.chain.states import SERVED
@@ -24,10 +25,6 @@ from pipelines.tables.table import RowTable
 from warehouse.bundles import attached, bundle_path
 
 _BATCHES = ("batch_id", "changed_batch")
-_OBSERVED: Mapping[str, tuple[str, ...]] = {
-    "balance_observations": ("network", "token_address", "holder_address", "block_number"),
-    "supply_observations": ("network", "token_address", "block_number"),
-}
 # Numbers of the other shard's versions.
 _NUMBERED = "tenant_versions"
 
@@ -368,8 +365,8 @@ def _named(table: RowTable, kind: Kind) -> str:
 
 def _add_readings(connection: duckdb.DuckDBPyConnection, tenant_id: str, batch_id: int) -> None:
     """Add readings that are unknown here, and let the tenant see those that are known."""
-    for table, key in _OBSERVED.items():
-        same = " and ".join(f"stored.{column} = moved.{column}" for column in key)
+    for table, key in KEYS.items():
+        same = " and ".join(f"stored.{column} = moved.{column}" for column in ("network", *key))
         parameters = {"tenant": tenant_id, "batch": batch_id}
         connection.execute(
             f"""
