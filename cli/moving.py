@@ -1,9 +1,5 @@
 """`ledgermart tenant move`: takes a tenant's rows to the store of versions, for the pipeline of another shard."""
 
-import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -15,7 +11,7 @@ from control.errors import Conflict
 from control.moves import Bundle
 from control.settings import Settings, SettingsError
 from pipelines.moves.leaving import object_prefix, write_bundle
-from warehouse.folders import FolderError
+from warehouse.folders import FolderError, scratch_folder
 from warehouse.port import Warehouse
 from warehouse.shared import delete_objects, open_objects
 
@@ -44,7 +40,7 @@ def run_move(settings: Settings, name: str, to: int, console: Console) -> dict[s
         tenant_id = tenant.id
         # Before the copy: from the next cycle on, the tenant's requests wait, so that the copy has all results.
         moves.begin(session, tenant, settings.shard, to)
-    with _empty_folder(settings, tenant_id) as folder, copy_progress(console) as listener:
+    with scratch_folder(settings.data_dir / f".move-{tenant_id}") as folder, copy_progress(console) as listener:
         with warehouse.open_copy(folder, listener) as connection:
             with store.read() as session:
                 keys = moves.read_keys(session, tenant_id)
@@ -77,15 +73,3 @@ def run_cancel(settings: Settings, name: str) -> dict[str, Any]:
     if settings.versions is not None:
         delete_objects(open_objects(settings), object_prefix(tenant_id))
     return {"tenant": name, "shard": shard, "nextShard": None}
-
-
-@contextmanager
-def _empty_folder(settings: Settings, tenant_id: str) -> Iterator[Path]:
-    """Make a folder for the copies, without those of a killed command, and delete it at the end."""
-    folder = settings.data_dir / f".move-{tenant_id}"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(mode=0o700)
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder)

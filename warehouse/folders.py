@@ -53,6 +53,20 @@ def new_folder(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
+def scratch_folder(path: Path) -> Iterator[Path]:
+    """Yield an empty folder, and delete it at the end of the block. The remains of a killed process are deleted first.
+
+    Use it where only one process at a time can use the path.
+    """
+    shutil.rmtree(path, ignore_errors=True)
+    path.mkdir(parents=True, mode=0o700)
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path)
+
+
+@contextmanager
 def _held(partial: Path, path: Path) -> Iterator[None]:
     """Create and lock the hidden folder; the kernel releases the lock when the process ends, even if killed."""
     try:

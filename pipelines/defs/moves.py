@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import shutil
 
 import duckdb
 
@@ -22,6 +21,7 @@ from pipelines.moves.arriving import (
 from pipelines.moves.leaving import leave, object_prefix
 from pipelines.raw.builds import finish_batch, newest_published_batch
 from pipelines.tenants.configuration import open_batch
+from warehouse.folders import scratch_folder
 
 _FOLDER = "moves"
 
@@ -78,22 +78,17 @@ def _import(
     from warehouse.objects import ObjectStoreError, StoredObject
     from warehouse.shared import open_objects
 
-    folder = settings.data_dir / _FOLDER
-    shutil.rmtree(folder, ignore_errors=True)  # of a killed import
-    folder.mkdir(mode=0o700)
+    stored = StoredObject(bundle.object_name, bundle.byte_count, bundle.sha256)
     try:
-        open_objects(settings).fetch(
-            StoredObject(bundle.object_name, bundle.byte_count, bundle.sha256), bundle_path(folder)
-        )
-        with store.read() as session:
-            keys = moves.read_keys(session, bundle.tenant_id)
-        batch_id = open_batch(connection, f"{run_id}/moves")
-        arrive(connection, keys, folder, bundle.object_name, batch_id)
-        finish_batch(connection, batch_id)
+        with scratch_folder(settings.data_dir / _FOLDER) as folder:
+            open_objects(settings).fetch(stored, bundle_path(folder))
+            with store.read() as session:
+                keys = moves.read_keys(session, bundle.tenant_id)
+            batch_id = open_batch(connection, f"{run_id}/moves")
+            arrive(connection, keys, folder, bundle.object_name, batch_id)
+            finish_batch(connection, batch_id)
     except (ObjectStoreError, BundleError) as error:
         log.error("tenant %s cannot move to shard %s yet: %s", bundle.tenant_id, settings.shard, error)
-    finally:
-        shutil.rmtree(folder)
 
 
 def switch_arrived(

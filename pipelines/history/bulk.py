@@ -5,7 +5,6 @@ block is one that the lake has, so all that it collects is settled. It reports n
 requests after they have taken the facts.
 """
 
-import shutil
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -33,6 +32,7 @@ from pipelines.lake.reading import read_common_block
 from pipelines.raw.builds import finish_batch
 from pipelines.raw.database import create_tables
 from pipelines.tenants.configuration import open_batch, replace_control
+from warehouse.folders import scratch_folder
 from warehouse.lakes import Lake
 from warehouse.port import Warehouse
 
@@ -60,19 +60,12 @@ def collect_bulk(settings: Settings, network: Network, lake: Lake, log: Callable
         ExtractError: the node did not answer.
         StoreUnavailable: the control store did not answer.
     """
-    folder = settings.data_dir / "bulk" / network.name
-    with lake.bulk_run(settings.lock_wait_seconds):
-        # That of a killed run.
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
+    with lake.bulk_run(settings.lock_wait_seconds), scratch_folder(settings.data_dir / "bulk" / network.name) as folder:
         elsewhere = replace(settings, data_dir=folder)
-        try:
-            with Warehouse(elsewhere).open() as connection:
-                create_tables(connection)
-                while _collect_slice(connection, elsewhere, network, lake, log):
-                    pass
-        finally:
-            shutil.rmtree(folder)
+        with Warehouse(elsewhere).open() as connection:
+            create_tables(connection)
+            while _collect_slice(connection, elsewhere, network, lake, log):
+                pass
 
 
 def _collect_slice(

@@ -7,7 +7,6 @@ loads neither Dagster nor dbt.
 import gc
 import logging
 import os
-import shutil
 import signal
 import sys
 import threading
@@ -103,19 +102,15 @@ def rehearse(settings: Settings) -> None:
     from pipelines.defs.dbt import AUDIT, CYCLE_ARGUMENTS
     from pipelines.defs.project import run_dbt
     from pipelines.raw.database import create_tables
+    from warehouse.folders import scratch_folder
     from warehouse.port import Warehouse
 
     # In the data folder: it has only one worker at a time, which removes the folder of a killed one.
-    folder = settings.data_dir / "rehearsal"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
-    try:
+    with scratch_folder(settings.data_dir / "rehearsal") as folder:
         elsewhere = replace(settings, data_dir=folder)
         with Warehouse(elsewhere).open() as connection:
             create_tables(connection)
         run_dbt(elsewhere, [*CYCLE_ARGUMENTS, "--exclude", AUDIT])
-    finally:
-        shutil.rmtree(folder)
 
 
 def report(answer: Connection) -> None:
