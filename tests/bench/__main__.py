@@ -45,7 +45,7 @@ _BENCHMARKS: dict[str, _Benchmark] = {
     "cycle": cycle.run,
     "lake": lake.run,
     "latency": latency.run,
-    "shards": functools.partial(latency.run, shards=2),
+    "shards": latency.run_shards,
     "idle": idle.run,
     "values": values.run,
     "api": api.run,

@@ -3,25 +3,28 @@
 The observed token has a million transfers. While blocks are timed, another history request is always running. Blocks
 come at a chain's pace, even if the last one is not in an answer yet.
 
-With shards, each one has its own `ledgermart up` on the same two cores, and they share PostgreSQL, a store of versions
-and a lake. Each tracks the token; the first one is timed.
+`run_shards` times one service, then two that share nothing, then two shards, over the same chain. The second tells what
+the two cores cost, the third what sharing costs. Shards share PostgreSQL, a store of versions and a lake.
 """
 
 import os
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
 from unittest import mock
 
 import polars as pl
 
+from control.ranges import BlockRange
 from tests.bench.measurement import Measurement
 from tests.bench.workload import BLOCK_SECONDS, instant_of, new_service, running_world, track
 from tests.chain.process import free_port
-from tests.chain.world import World, holder_at
+from tests.chain.world import Token, World, holder_at
 from tests.datasets.object_store import ObjectStore
 from tests.e2e.client import ApiClient
 from tests.unit.control.postgres import new_database, start_postgres, stop_postgres, unique_name
@@ -37,22 +40,41 @@ _LOOK_SECONDS = 0.05
 _PATIENCE_SECONDS = 300.0
 
 
-def run(
-    folder: Path, repeat: int | None, note: Callable[[str], None], measured: list[Measurement], *, shards: int = 1
-) -> None:
-    """Fill a chain, start the shards, request `repeat` histories one after the other, and time 40 blocks."""
-    name = "latency" if shards == 1 else f"latency, {shards} shards"
+def run(folder: Path, repeat: int | None, note: Callable[[str], None], measured: list[Measurement]) -> None:
+    """Request `repeat` histories of one service one after the other, and time 40 blocks."""
+    with _filled(repeat or _REPEAT, note) as chain:
+        _measure(chain, "latency", folder, note, measured)
 
-    def add(quantity: str, value: float, goal: str) -> None:
-        measured.append(Measurement(name, quantity, "s", value, goal))
 
-    repeat = repeat or _REPEAT
+def run_shards(folder: Path, repeat: int | None, note: Callable[[str], None], measured: list[Measurement]) -> None:
+    """Do what `run` does with one service, with two that share nothing, and with two shards."""
+    with _filled(repeat or _REPEAT, note) as chain:
+        alone = _measure(chain, "one service", folder, note, measured)
+        for name, sharing in (("two services", nullcontext({})), ("two shards", _shared())):
+            with sharing as variables:
+                p95 = _measure(chain, name, folder, note, measured, variables, services=2)
+            goal = "at most 1.5" if variables else ""
+            measured.append(Measurement(name, "p95, times that of one service", "x", p95 / alone, goal))
+
+
+class _Chain(NamedTuple):
+    """A chain. A token has a million transfers, from block `first` on; each of the others has 500 in the `past`."""
+
+    world: World
+    token: Token
+    first: int
+    others: list[Token]
+    past: BlockRange
+
+
+@contextmanager
+def _filled(repeat: int, note: Callable[[str], None]) -> Iterator[_Chain]:
+    """Run a chain with as many other tokens as histories are requested."""
     events, blocks = _OLD
-    with ExitStack() as started:
-        world = started.enter_context(running_world(blocks + _PAST_BLOCKS + _BLOCKS_TIMED))
+    with running_world(blocks + _PAST_BLOCKS + 3 * _BLOCKS_TIMED) as world:
         token = world.deploy_token("BENCH", 18)
         others = [world.deploy_token(f"PAST{number}", 18) for number in range(1 + repeat)]
-        note(f"{name}: filling a chain with {events * blocks:,} transfers, and {_PAST_BLOCKS:,} blocks")
+        note(f"filling a chain with {events * blocks:,} transfers, and {_PAST_BLOCKS:,} blocks")
         first = world.emit_blocks(token, blocks=blocks, transactions=1, events=events, holders=_HOLDERS).first
         # Blocks after the transfers make them final.
         past = world.node.head() + 1
@@ -60,25 +82,57 @@ def run(
             world.emit_blocks(other, blocks=10, transactions=10, events=5, holders=_HOLDERS)
         world.node.mine_empty(past + _PAST_BLOCKS - world.node.head() - 1, BLOCK_SECONDS)
         world.mine(world.node.block_time(world.node.head()) + BLOCK_SECONDS)
-        variables = {"LEDGERMART_CYCLE_SECONDS": str(_CYCLE_SECONDS)}
-        if shards > 1:
-            variables |= started.enter_context(_shared())
-        # The first shard is the last to start, so it is timed beside the others.
-        for shard in reversed(range(shards)):
+        yield _Chain(world, token, first, others, BlockRange(past, past + _PAST_BLOCKS))
+
+
+def _measure(
+    chain: _Chain,
+    name: str,
+    folder: Path,
+    note: Callable[[str], None],
+    measured: list[Measurement],
+    variables: Mapping[str, str] = MappingProxyType({}),
+    *,
+    services: int = 1,
+) -> float:
+    """Start the services, which all track the token, and measure the first one; return the p95 of its blocks.
+
+    Args:
+        chain: the chain.
+        name: names the measurements, and the folder of the services.
+        folder: of the benchmark.
+        note: told what is measured now.
+        measured: gets the measurements.
+        variables: settings that the services share; without any, they share nothing.
+        services: how many there are.
+    """
+    world, token = chain.world, chain.token
+
+    def add(quantity: str, value: float, goal: str) -> None:
+        measured.append(Measurement(name, quantity, "s", value, goal))
+
+    with ExitStack() as started:
+        # The first service is the last to start, so it is measured beside the others.
+        for number in reversed(range(services)):
             service, key = new_service(
-                folder / f"shard {shard}",
+                folder / name / str(number),
                 world.node.url,
-                # Dagster's pages listen last, so another shard would find their usual port free.
-                {**variables, "LEDGERMART_SHARD": str(shard), "LEDGERMART_DAGSTER_PORT": str(free_port())},
-                tenant=f"bench {shard}",
+                {
+                    **variables,
+                    "LEDGERMART_CYCLE_SECONDS": str(_CYCLE_SECONDS),
+                    # Dagster's pages listen last, so another service would find their usual port free.
+                    "LEDGERMART_DAGSTER_PORT": str(free_port()),
+                    **({"LEDGERMART_SHARD": str(number)} if variables else {}),
+                },
+                tenant=f"bench {number}",
             )
-            ids = track(service, key, "local", {token: instant_of(world.node, first)})
+            ids = track(service, key, "local", {token: instant_of(world.node, chain.first)})
             service.run("cycle")
             started.enter_context(service)
             service.start()
         client = started.enter_context(ApiClient(service.api_url, key))
-        between = {"from": _text(world, past), "to": _text(world, past + _PAST_BLOCKS)}
-        for number, other in enumerate(others):
+        between = {"from": _text(world, chain.past.first), "to": _text(world, chain.past.last)}
+        for number, other in enumerate(chain.others):
             note(f"{name}: past {number + 1}")
             body = {"ledger": "local", "symbol": str(other.symbol), "ledgerId": other.address}
             path = f"/v1/tokens/{client.post('/v1/tokens', body)['id']}"
@@ -93,11 +147,14 @@ def run(
                 lambda: world.emit_blocks(token, blocks=1, transactions=1, events=1, holders=_HOLDERS).last,
                 lambda: int(client.get(page, limit=1)["asOf"]["blockNumber"]),
             )
-        for part, share in (("p50", 0.5), ("p95", 0.95), ("slowest", 1.0)):
-            value = pl.Series(waits).quantile(share, "higher")
-            assert value is not None
-            quantity = f"block to answer, beside a history request, {part} of {len(waits)}"
-            add(quantity, value, "below 10" if part == "p95" else "")
+    quantiles: dict[str, float] = {}
+    for part, share in (("p50", 0.5), ("p95", 0.95), ("slowest", 1.0)):
+        value = pl.Series(waits).quantile(share, "higher")
+        assert value is not None
+        quantiles[part] = value
+        quantity = f"block to answer, beside a history request, {part} of {len(waits)}"
+        add(quantity, value, "below 10" if part == "p95" else "")
+    return quantiles["p95"]
 
 
 @contextmanager
