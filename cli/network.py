@@ -45,7 +45,8 @@ def run_reset(settings: Settings, network: str) -> ResetResult:
 
     Raises:
         NothingCollectedError: nothing was collected of the network.
-        LakeError: the lake does not answer, or another shard writes it; the warehouse is unchanged.
+        LakeError: the lake does not answer, another shard writes it, or a bulk run collects the network; nothing is
+            changed in the warehouse.
         WriterBusyError: another process wrote the warehouse for longer than LEDGERMART_LOCK_WAIT_SECONDS.
     """
     nothing = NothingCollectedError(f"nothing was collected of network {network!r}; `ledgermart status` lists networks")
@@ -64,7 +65,9 @@ def run_reset(settings: Settings, network: str) -> ResetResult:
             defined = networks_in_force(settings).get(network)
             lake = None if defined is None else open_lake(settings, defined)
             if lake is not None:
-                with lake.writing(f"reset of network {network}", settings.lock_wait_seconds) as opened:
+                wait = settings.lock_wait_seconds
+                # A bulk run would give the facts of the old chain again.
+                with lake.bulk_run(wait), lake.writing(f"reset of network {network}", wait) as opened:
                     # Another shard may have reset before, and given facts of the new chain.
                     if is_same_chain(connection, network, opened):
                         lake.clear(opened)

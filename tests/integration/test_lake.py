@@ -35,7 +35,7 @@ from tests.integration.harness import LocalNetwork, Service
 from tests.integration.past import Chain, Tables, check_equal, collect, network, stored
 from tests.oracles.node import instant
 from tests.unit.control.postgres import new_database, unique_name
-from warehouse.lakes import Lake, OpenLake
+from warehouse.lakes import Lake, LakeBusyError, OpenLake
 
 pytestmark = pytest.mark.usefixtures("settled_at_once")
 
@@ -487,7 +487,7 @@ def test_doctor_creates_no_lake_and_shows_no_password(
 def test_a_reset_deletes_the_facts_of_the_lake_and_can_be_repeated(
     lake: dict[str, str], chain: Chain, make_service: MakeService
 ) -> None:
-    service = make_service(network(chain.node.url), **lake)
+    service = make_service(network(chain.node.url), LEDGERMART_LOCK_WAIT_SECONDS="1", **lake)
     collect(service, chain)
     give(service)
     shared = lake_of(service, lake)
@@ -500,6 +500,9 @@ def test_a_reset_deletes_the_facts_of_the_lake_and_can_be_repeated(
 
     before = rows()
     assert min(before) > (0,)
+    with shared.bulk_run(0), pytest.raises(LakeBusyError, match="the history is being collected by"):
+        run_reset(service.settings, "local")
+    assert rows() == before
     # The lake of another chain, which another shard has collected after its own reset, stays.
     with shared.open() as opened:
         opened.run("create table lake.aside as from lake.blocks")
