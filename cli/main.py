@@ -542,22 +542,26 @@ def network() -> None:
 
 @network.command("reset")
 @click.argument("name")
+@click.option("--keep-lake", "keeps_lake", is_flag=True, help="Leave the lake, and take its facts; for a false row.")
 @click.option("--yes", "is_confirmed", is_flag=True, help="Do not ask for confirmation.")
 @_json_option
 @click.pass_obj
-def network_reset(settings: Settings, name: str, is_confirmed: bool, as_json: bool) -> None:
+def network_reset(settings: Settings, name: str, keeps_lake: bool, is_confirmed: bool, as_json: bool) -> None:
     """Move all facts of a network into an archive, and collect it again; for a restarted chain.
 
     The facts of blocks, transfers, balances and attestations go to a DuckDB file in the folder `archive` of the data
     folder. Ledgers, tokens, wallets, windows and history requests stay, and are collected from the chain that the node
-    serves now. Exit codes: 0 success; 2 nothing is known of the network; 4 another process was writing.
+    serves now. The facts of the chain in the network's lake, which all shards use, are deleted. Exit codes: 0 success;
+    2 nothing is known of the network; 4 another process was writing.
     """
     from cli.network import NothingCollectedError, print_reset, run_reset
 
     if not is_confirmed:
-        click.confirm(f"Move all collected facts of {name} to an archive, and collect it again?", abort=True, err=True)
+        also = " Its facts in the lake of all shards are deleted." if settings.lake and not keeps_lake else ""
+        question = f"Move all collected facts of {name} to an archive, and collect it again?{also}"
+        click.confirm(question, abort=True, err=True)
     try:
-        done = run_reset(settings, name)
+        done = run_reset(settings, name, keeps_lake=keeps_lake)
     except NothingCollectedError as error:
         raise click.BadParameter(str(error), param_hint="NAME") from error
     if as_json:

@@ -38,10 +38,15 @@ class ResetResult:
         }
 
 
-def run_reset(settings: Settings, network: str) -> ResetResult:
+def run_reset(settings: Settings, network: str, *, keeps_lake: bool = False) -> ResetResult:
     """Move all facts of a network into an archive, under the lock of the warehouse's writer.
 
     If the network's lake has facts of the same chain, they are deleted after the archive is complete.
+
+    Args:
+        settings: of the shard.
+        network: name of the network.
+        keeps_lake: leave the lake as it is; the next cycles take its facts.
 
     Raises:
         NothingCollectedError: nothing was collected of the network.
@@ -64,7 +69,7 @@ def run_reset(settings: Settings, network: str) -> ResetResult:
             nonlocal cleared
             defined = networks_in_force(settings).get(network)
             lake = None if defined is None else open_lake(settings, defined)
-            if lake is not None:
+            if lake is not None and not keeps_lake:
                 wait = settings.lock_wait_seconds
                 # A bulk run would give the facts of the old chain again.
                 with lake.bulk_run(wait), lake.writing(f"reset of network {network}", wait) as opened:

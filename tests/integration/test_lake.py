@@ -484,6 +484,34 @@ def test_doctor_creates_no_lake_and_shows_no_password(
         assert "the-password" not in found.detail
 
 
+def test_a_false_row_of_a_shard_is_repaired_from_the_lake(
+    first: Service, lake: dict[str, str], chain: Chain, from_node: Tables, make_service: MakeService
+) -> None:
+    second = make_service(network(chain.node.url), name="second", **lake)
+    collect(second, chain)
+    before = facts(first)
+    with open_warehouse(second.settings.warehouse_path) as connection:
+        connection.execute(
+            "update raw.token_transfers set amount_raw = 1::bignum "
+            "where block_number = (select min(block_number) from raw.token_transfers)"
+        )
+    assert stored(second)["token_transfers"] != from_node["token_transfers"]
+    asked = CliRunner().invoke(main, ["network", "reset", "local"], env={**second.variables, **lake}, input="n")
+    assert "Its facts in the lake of all shards are deleted." in asked.output
+    command = ["network", "reset", "local", "--keep-lake", "--json"]
+    done = CliRunner().invoke(main, command, env={**second.variables, **lake}, input="y")
+    assert '"isLakeCleared": false' in done.output
+    assert "in the lake" not in done.output
+    assert facts(first) == before
+    second.good_cycle()
+    read_before = blocks_read(second)["lake"]
+    second.history()
+    second.good_cycle()
+    check_equal(second, from_node)
+    assert blocks_read(second)["lake"] > read_before
+    assert facts(first) == before
+
+
 def test_a_reset_deletes_the_facts_of_the_lake_and_can_be_repeated(
     lake: dict[str, str], chain: Chain, make_service: MakeService
 ) -> None:
