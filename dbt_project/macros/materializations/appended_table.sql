@@ -51,17 +51,25 @@
 {%- endmacro %}
 
 
+{# SQL for the number of rows that each have so many bytes of DuckDB's memory limit. #}
+{% macro rows_in_memory(bytes) -%}
+    (parse_formatted_bytes(current_setting('memory_limit')) // {{ bytes }})
+{%- endmacro %}
+
+
 {#
     One stretch of blocks after the other, each sorted separately, for a model with a row for each row of `counted`: 2,000,000 activities
-    sort in 1 GB. The query must restrict its rows by is_in_stretch.
+    sort in 1 GB. A stretch has at most so many, and 1,000 bytes of DuckDB's memory limit for each. The query must restrict its rows by
+    is_in_stretch.
 #}
 {% macro insert_in_stretches(relation, query, counted) -%}
+    {%- set most_rows = 'least(2000000, ' ~ rows_in_memory(1000) ~ ')' -%}
     {%- set ends -%}
         select max(block_number) as to_block
         from (
             select
                 block_number,
-                sum(count(*)) over (order by block_number) // {{ var('rows_per_stretch', 2000000) }} as stretch
+                sum(count(*)) over (order by block_number) // {{ var('rows_per_stretch', most_rows) }} as stretch
             from {{ counted }}
             group by block_number
         ) as blocks
@@ -85,9 +93,8 @@
     query must restrict its rows by is_in_share.
 #}
 {% macro insert_in_shares(relation, query, counted) -%}
-    {%- set most_rows = "(parse_formatted_bytes(current_setting('memory_limit')) // 500)" -%}
     {%- set count -%}
-        select count(*) // {{ var('rows_per_share', most_rows) }} + 1 as shares from {{ counted }}
+        select count(*) // {{ var('rows_per_share', rows_in_memory(500)) }} + 1 as shares from {{ counted }}
     {%- endset -%}
     {%- set shares = run_query(count).columns[0].values()[0] | int %}
         set variable shares = {{ shares }};
