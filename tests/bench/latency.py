@@ -3,8 +3,9 @@
 The observed token has a million transfers. While blocks are timed, another history request is always running. Blocks
 come at a chain's pace, even if the last one is not in an answer yet.
 
-`run_shards` times one service, then two that share nothing, then two shards, over the same chain. The second tells what
-the two cores cost, the third what sharing costs. Shards share PostgreSQL, a store of versions and a lake.
+`run_shards` times one service, then two that share nothing, then two shards, over the same chain. The second case shows
+the cost of using the same two cores, the third the cost of sharing. Shards share PostgreSQL, a store of versions and a
+lake.
 """
 
 import os
@@ -101,7 +102,7 @@ def _measure(
         chain: the chain.
         name: names the measurements, and the folder of the services.
         folder: of the benchmark.
-        note: told what is measured now.
+        note: called with a message before each step.
         measured: gets the measurements.
         variables: settings that the services share; without any, they share nothing.
         services: how many there are.
