@@ -79,18 +79,17 @@ up: install ## Run API, Dagster and the continuous schedule (`ledgermart up`)
 PYTEST := $(BIN)/pytest --numprocesses=3 --dist=loadfile --no-loadscope-reorder
 # Superset has packages of its own, and a target.
 TESTS := tests --ignore=tests/superset
-CHOSEN ?= not slow and not long and not bench
 
 debian-packages:
 	tests/debian-packages
 
-test: install debian-packages ## Prove the system: the tests and lint (.ci/run runs the slow tests, too)
+test: install debian-packages ## Prove the system: lint, and the tests that are neither slow nor long
 	$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint test-chosen
 
 test-chosen:
-	$(PYTEST) -m "$(CHOSEN)" $(TESTS) $(ARGS)
+	$(PYTEST) -m "not slow and not long and not bench" $(TESTS) $(ARGS)
 
-test-slow: install debian-packages ## The slow tests; most have a faster counterpart in `make test`
+test-slow: install debian-packages ## The slow tests; most have a faster counterpart in `make test` (before a release)
 	$(PYTEST) -m "slow and not long and not bench" $(TESTS) $(ARGS)
 
 test-long: install debian-packages build/chdb/installed ## All tests but Superset's, with more seeds, kills, examples and rows

@@ -199,6 +199,7 @@ def test_up_restarts_a_killed_api_and_refuses_a_second_start(demo: Demo) -> None
     eventually(lambda: demo.api_is_ready, "the API is ready again")
 
 
+@pytest.mark.slow
 def test_every_end_of_a_launched_run_is_recorded(demo: Demo) -> None:
     dagster = demo.dagster
     assert (demo.folder / "code-server.sock").stat().st_mode & 0o077 == 0
@@ -228,6 +229,7 @@ def test_every_end_of_a_launched_run_is_recorded(demo: Demo) -> None:
     eventually(lambda: dagster.status(done) == "SUCCESS", "the next run succeeds")
 
 
+@pytest.mark.slow
 def test_a_killed_worker_is_started_again(demo: Demo) -> None:
     starts, worker = demo.worker_starts, demo.child("pipelines.worker")
     assert worker is not None

@@ -213,7 +213,7 @@ class Case:
     ("contract", "seed"),
     [
         ("LyingToken", 0),
-        ("RebaseToken", 1),
+        pytest.param("RebaseToken", 1, marks=pytest.mark.slow),
         *(pytest.param("LyingToken", seed, marks=pytest.mark.long) for seed in range(1, 6)),
     ],
 )

@@ -416,6 +416,7 @@ def test_raw_rows_equal_a_clean_collection(count: int) -> None:
     holds()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, pytest.param(25, marks=_LONG)])
 def test_marts_of_each_tenant_equal_a_clean_collection_for_it_alone(count: int) -> None:
     @examples(count)

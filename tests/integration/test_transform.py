@@ -386,6 +386,7 @@ def happen(world: World, number: int) -> None:
             world.create(token, block, chance.choice(["ten_a", "ten_b"]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_marts_equal_the_definitions_after_random_events(tmp_path: Path, seed: int) -> None:
     stores = build_over_nothing(tmp_path / "stores")

@@ -318,6 +318,7 @@ def test_a_daily_close_does_not_value_its_own_day(tmp_path: Path) -> None:
     assert [price for _, price in days] == [None, 10, 100, 1000, 10000]
 
 
+@pytest.mark.slow
 def test_a_day_is_valued_when_the_next_block_comes_after_it(tmp_path: Path) -> None:
     """Tracking ends at 18:00 with the last block of the day; the next block shows that the day had no later ones."""
     stores = build_over_nothing(tmp_path)

@@ -93,7 +93,5 @@ def _server_files(kind: str) -> Path:
 
 
 def _run_process() -> int:
-    """Return the process that all tests of a run have in common: `.ci/run`, or the parent of pytest-xdist's workers."""
-    if "LEDGERMART_TEST_RUN" in os.environ:
-        return int(os.environ["LEDGERMART_TEST_RUN"])
+    """Return the process that all tests of a run have in common: pytest, or the parent of pytest-xdist's workers."""
     return os.getpid() if worker() == "main" else os.getppid()
