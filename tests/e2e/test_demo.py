@@ -21,8 +21,6 @@ from tests.e2e.service import LEDGERMART
 from tests.waiting import PATIENCE_SECONDS, eventually
 from warehouse.lock import writer_lock
 
-# One start of everything takes minutes on a busy machine.
-pytestmark = pytest.mark.timeout(PATIENCE_SECONDS)
 
 # Node and service as ever, but what lies between them leaves the last log out of every answer.
 _LYING_DEMO = """

@@ -50,7 +50,7 @@ _OWN_COLUMNS = {
     "to_address": "receiver",
     "amount": "amount",
 }
-LONG = pytest.param(100, marks=[pytest.mark.long, pytest.mark.timeout(3600)])
+LONG = pytest.param(100, marks=pytest.mark.long)
 _CRYO = "network_31337__{table}__{first}_to_{last}.parquet"
 _ETL = "{table}/start_block={first}/end_block={last}/{table}_{first}_{last}"
 

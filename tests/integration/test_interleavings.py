@@ -353,7 +353,6 @@ _SCRIPT: Sequence[Step] = (
     ("reorganise", 12, 7),
     ("history", 4),
 )
-_LONG = [pytest.mark.long, pytest.mark.timeout(3600)]
 
 
 def take_steps(run: Interleaving, steps: Sequence[Step]) -> None:
@@ -387,7 +386,7 @@ def test_final_blocks_stay_final_on_a_shorter_chain() -> None:
         check_against_clean(run.service, run.node, run.folder / "clean")
 
 
-@pytest.mark.parametrize("apart", [8, pytest.param(1, marks=_LONG)])
+@pytest.mark.parametrize("apart", [8, pytest.param(1, marks=pytest.mark.long)])
 def test_a_crash_at_any_statement_loses_nothing(apart: int) -> None:
     """Kill cycles that repair a reorganisation, and slices of a new request, each some statements later than before."""
     with Interleaving() as run:
@@ -402,7 +401,7 @@ def test_a_crash_at_any_statement_loses_nothing(apart: int) -> None:
         check_against_clean(run.service, run.node, run.folder / "clean")
 
 
-@pytest.mark.parametrize("count", [1, pytest.param(150, marks=_LONG)])
+@pytest.mark.parametrize("count", [1, pytest.param(150, marks=pytest.mark.long)])
 def test_raw_rows_equal_a_clean_collection(count: int) -> None:
     @examples(count)
     @given(st.lists(_STEP, min_size=10, max_size=30))
@@ -417,7 +416,7 @@ def test_raw_rows_equal_a_clean_collection(count: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("count", [1, pytest.param(25, marks=_LONG)])
+@pytest.mark.parametrize("count", [1, pytest.param(25, marks=pytest.mark.long)])
 def test_marts_of_each_tenant_equal_a_clean_collection_for_it_alone(count: int) -> None:
     @examples(count)
     @given(st.permutations(_SCRIPT))

@@ -27,7 +27,7 @@ from tests.waiting import eventually
 from warehouse.lock import is_locked
 from warehouse.versions import current_publication
 
-LONG = pytest.param(100, marks=[pytest.mark.long, pytest.mark.timeout(3600)])
+LONG = pytest.param(100, marks=pytest.mark.long)
 
 
 class System:

@@ -39,7 +39,7 @@ from warehouse.lakes import Lake, LakeBusyError, OpenLake
 
 pytestmark = pytest.mark.usefixtures("settled_at_once")
 
-LONG = pytest.param(60, marks=[pytest.mark.long, pytest.mark.timeout(3600)])
+LONG = pytest.param(60, marks=pytest.mark.long)
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from tests.integration.misfortunes_system import Faults, System
 
 Answer = dict[str, Any]
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
+pytestmark = pytest.mark.slow
 
 
 class Finished(NamedTuple):

@@ -349,7 +349,6 @@ def kill_after_switch(monkeypatch: pytest.MonkeyPatch, shard: Shard) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("kill", [kill_import, kill_after_import, kill_before_switch, kill_after_switch])
 def test_next_cycle_completes_a_killed_move(
     case: Case, kill: Callable[[pytest.MonkeyPatch, Shard], None], monkeypatch: pytest.MonkeyPatch
@@ -367,7 +366,6 @@ def test_next_cycle_completes_a_killed_move(
 
 
 @pytest.mark.long
-@pytest.mark.timeout(1200)
 def test_move_is_repeated_after_a_kill_and_a_store_that_does_not_answer(
     case: Case, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -403,7 +401,6 @@ def test_move_is_repeated_after_a_kill_and_a_store_that_does_not_answer(
 
 
 @pytest.mark.long
-@pytest.mark.timeout(1200)
 def test_older_bundle_is_not_switched(case: Case) -> None:
     old, new = case.shards
     case.settle()

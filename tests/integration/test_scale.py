@@ -20,7 +20,6 @@ def test_hand_written_sql_and_the_models_agree_over_a_first_and_a_later_build(tm
 
 
 @pytest.mark.long
-@pytest.mark.timeout(900)
 def test_a_full_build_is_divided_by_the_memory_limit(tmp_path: Path) -> None:
     """A limit of 256 MB has 500 bytes for each of 512,000 transfers. Below 2 GB, activities have more stretches."""
     stores = Stores(tmp_path)

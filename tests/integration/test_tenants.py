@@ -11,8 +11,6 @@ import pytest
 from tests.chain.node import AnvilNode
 from tests.integration.two_worlds import OPERATIONS, Tenant, Worlds
 
-_LONG = [pytest.mark.long, pytest.mark.timeout(3600)]
-
 
 @pytest.fixture
 def worlds(node: AnvilNode, tmp_path: Path) -> Iterator[Worlds]:
@@ -208,7 +206,7 @@ class _A:
             self._do(f"remove_{kind}", name)
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=_LONG) for seed in range(1, 12))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 12))])
 def test_answers_beside_an_active_tenant_equal_answers_alone(worlds: Worlds, seed: int) -> None:
     draw = random.Random(seed)
     a = _A(worlds, draw)

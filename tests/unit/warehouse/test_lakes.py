@@ -24,7 +24,6 @@ from warehouse import extensions
 from warehouse.extensions import ExtensionError, load_extension
 from warehouse.lakes import Lake, LakeBusyError, LakeConflictError, LakeError, LakePlace, OpenLake
 
-LONG = [pytest.mark.long, pytest.mark.timeout(3600)]
 MakeLake = Callable[..., Lake]
 
 
@@ -157,7 +156,7 @@ def test_a_second_writer_waits_and_names_the_first(lake: Lake) -> None:
         opened.commit(lambda: insert(opened, 1))
 
 
-@pytest.mark.parametrize("times", [3, pytest.param(100, marks=LONG)])
+@pytest.mark.parametrize("times", [3, pytest.param(100, marks=pytest.mark.long)])
 def test_a_writer_that_has_lost_its_lock_changes_nothing(
     lake: Lake, empty_database: str, times: int, tmp_path: Path
 ) -> None:
@@ -219,7 +218,7 @@ def test_no_error_names_the_password(tmp_path: Path) -> None:
         assert "the-password" not in "".join(traceback.format_exception(caught.value))
 
 
-@pytest.mark.parametrize("times", [20, pytest.param(5_000, marks=LONG)])
+@pytest.mark.parametrize("times", [20, pytest.param(5_000, marks=pytest.mark.long)])
 def test_interleaved_transactions_of_two_writers_lose_and_double_no_row(lake: Lake, times: int) -> None:
     """Each transaction continues the range of the one before it, of either writer."""
     stored(lake)
@@ -276,7 +275,7 @@ def write_small_files(lake: Lake) -> None:
         opened.run("delete from lake.facts where block_number = 4")
 
 
-@pytest.mark.parametrize("is_s3", [True, pytest.param(False, marks=LONG)])
+@pytest.mark.parametrize("is_s3", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_small_files_are_merged_and_deleted_once_their_snapshots_expire(
     make_lake: MakeLake, is_s3: bool, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
