@@ -21,7 +21,6 @@ from tests.e2e.service import LEDGERMART
 from tests.waiting import PATIENCE_SECONDS, eventually
 from warehouse.lock import writer_lock
 
-
 # Node and service as ever, but what lies between them leaves the last log out of every answer.
 _LYING_DEMO = """
 import sys

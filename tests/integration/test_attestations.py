@@ -364,6 +364,7 @@ def test_a_cancelled_attestation_stops_and_may_be_requested_again(hush: Case) ->
     assert set(read) < set(readings(hush))
 
 
+@pytest.mark.slow
 def test_a_block_waits_until_it_is_final_and_is_attested_once(hush: Case) -> None:
     hush.live(3, 4)
     block = hush.node.head()
@@ -601,6 +602,7 @@ def test_readings_of_an_attestation_are_its_tenants_own(hush: Case) -> None:
     hush.expect_attested(block)
 
 
+@pytest.mark.slow
 def test_without_past_states_an_attestation_fails_with_the_reason(node: AnvilNode, make_service: MakeService) -> None:
     with FaultProxy(node.url) as proxy:
         case = Case(node, make_service, url=proxy.url)

@@ -24,6 +24,7 @@ from warehouse.lakes import LakeBusyError
 
 # dagster-dbt 0.29 asks a pydantic model for its fields in the old way.
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore:The `__fields__` attribute:DeprecationWarning"),
     pytest.mark.usefixtures("settled_at_once"),
 ]

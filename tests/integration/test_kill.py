@@ -118,6 +118,7 @@ def test_killed_collection_loses_nothing(kills: int, system: System, make_servic
     check_against_clean(service, system.node, tmp_path / "clean")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kills", [1, LONG])
 def test_killed_cycle_leaves_a_version_that_opens_and_no_lock(
     kills: int, system: System, ready_service: Service, tmp_path: Path

@@ -128,6 +128,7 @@ def facts(service: Service) -> dict[str, list[tuple[object, ...]]]:
     }
 
 
+@pytest.mark.slow
 def test_a_reading_is_given_once_its_block_is_settled(
     lake: dict[str, str], node: AnvilNode, make_service: MakeService
 ) -> None:
@@ -196,6 +197,7 @@ def test_a_killed_writer_leaves_whole_parts(
     assert [row[-1] for row in whole["blocks"]] == sorted(row[-1] for row in whole["blocks"])
 
 
+@pytest.mark.slow
 def test_a_writer_that_is_overtaken_adds_nothing_twice(
     lake: dict[str, str], chain: Chain, make_service: MakeService
 ) -> None:
@@ -227,6 +229,7 @@ def test_a_writer_that_is_overtaken_adds_nothing_twice(
     assert len(found["token_transfers"]) == len(set(found["token_transfers"])) == 85
 
 
+@pytest.mark.slow
 def test_a_contradicted_lake_is_named_and_not_changed(
     first: Service, lake: dict[str, str], chain: Chain, make_service: MakeService
 ) -> None:
@@ -247,6 +250,7 @@ def test_a_contradicted_lake_is_named_and_not_changed(
     assert second.query("select status from raw.network_states") == [("Healthy",)]
 
 
+@pytest.mark.slow
 def test_a_correction_reaches_the_lake(lake: dict[str, str], chain: Chain, make_service: MakeService) -> None:
     service = make_service(network(chain.node.url), **lake)
     collect(service, chain)
@@ -272,6 +276,7 @@ def test_a_correction_reaches_the_lake(lake: dict[str, str], chain: Chain, make_
     assert facts(service) == right
 
 
+@pytest.mark.slow
 def test_a_lake_of_another_chain_is_not_taken(
     first: Service, lake: dict[str, str], chain: Chain, from_node: Tables, make_service: MakeService
 ) -> None:
@@ -484,6 +489,7 @@ def test_doctor_creates_no_lake_and_shows_no_password(
         assert "the-password" not in found.detail
 
 
+@pytest.mark.slow
 def test_a_false_row_of_a_shard_is_repaired_from_the_lake(
     first: Service, lake: dict[str, str], chain: Chain, from_node: Tables, make_service: MakeService
 ) -> None:

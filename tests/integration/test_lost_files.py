@@ -30,8 +30,14 @@ from warehouse.versions import current_publication
 Rows = dict[str, list[tuple[object, ...]]]
 
 
-# One of each kind runs with every commit.
-FEW = [pytest.param(one, marks=() if one in (removed, overwritten) else pytest.mark.long) for one in damages.ALL]
+def _marks(damage: Damage) -> Any:
+    """Return the marks of a test with this damage: one of them runs with every commit."""
+    if damage is removed:
+        return ()
+    return pytest.mark.slow if damage is overwritten else pytest.mark.long
+
+
+FEW = [pytest.param(one, marks=_marks(one)) for one in damages.ALL]
 
 
 @dataclass(frozen=True)
@@ -167,6 +173,7 @@ def damage_rows(path: Path) -> None:
     raise AssertionError("no block has rows alone")
 
 
+@pytest.mark.slow
 def test_damage_found_by_the_build_is_repaired_in_the_same_cycle(
     prepared: Prepared, service: Service, tmp_path: Path
 ) -> None:
@@ -176,6 +183,7 @@ def test_damage_found_by_the_build_is_repaired_in_the_same_cycle(
     check_equal(published(service, tmp_path / "published"), prepared.expected)
 
 
+@pytest.mark.slow
 def test_a_build_file_of_an_earlier_cycle_is_not_reused(prepared: Prepared, service: Service, tmp_path: Path) -> None:
     service.settings.marts_path.write_bytes(prepared.older)
     assert cycle(service)["published"]["isNew"]
@@ -227,6 +235,7 @@ def test_a_new_warehouse_on_request_collects_the_tracked_tokens_and_wallets(
     assert len(rows[mart]) == len(prepared.expected[mart]) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "damage"),
     [
