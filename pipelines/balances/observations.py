@@ -95,6 +95,8 @@ class _Observer:
         self.connection.execute(*named("moved_pairs", self._parameters({})))
         self.readings: list[pl.DataFrame] = []
         self.checked: dict[str, set[str]] = defaultdict(set)
+        for token, tenants in self._rows("checked_without_supply"):
+            self.checked[str(token)].update(_names(tenants))
         self.supplies_at_head: pl.DataFrame | None = None
 
     def _parameters(self, extra: Mapping[str, object]) -> dict[str, object]:

@@ -90,6 +90,31 @@ class _Case:
         return found
 
 
+class _Killed(BaseException):
+    """The end of a cycle that nothing handles."""
+
+
+def test_a_killed_cycle_leaves_out_no_supply(
+    node: AnvilNode, make_service: MakeService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = _Case(node, "LyingToken")
+    service = case.tracked(make_service)
+    case.world.transfer(case.token, *case.world.wallets[:2], 5)
+    head = case.world.mine()
+
+    def killed(_: Any) -> None:
+        raise _Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(observations._Observer, "keep_supplies_of_checked", killed)
+        with pytest.raises(_Killed):
+            service.cycle()
+    stored = f"select total_supply_raw::varchar from raw.supply_observations where block_number = {head}"
+    assert service.query(stored) == []
+    service.good_cycle()
+    assert service.query(stored) == [(str(case.world.total_supply(case.token, head)),)]
+
+
 def test_a_difference_is_booked_in_the_block_of_its_cause(node: AnvilNode, make_service: MakeService) -> None:
     case = _Case(node, "LyingToken")
     case.tracked(make_service)
