@@ -1,5 +1,5 @@
--- Tokens with a checked balance at the head but without a supply there, each with the tenants that see the balance and
--- no supply: a cycle ended between the two readings.
+-- Tokens with a checked balance at the head but without a supply there: a cycle ended between the two readings. Each has
+-- the tenants that see the balance and no supply.
 with checked as (
     select distinct token_address, unnest(map_keys(visible_to)) as tenant_id
     from raw.balance_observations
