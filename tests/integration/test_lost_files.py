@@ -30,14 +30,9 @@ from warehouse.versions import current_publication
 Rows = dict[str, list[tuple[object, ...]]]
 
 
-def _marks(damage: Damage) -> Any:
-    """Return the marks of a test with this damage: one of them runs with every commit."""
-    if damage is removed:
-        return ()
-    return pytest.mark.slow if damage is overwritten else pytest.mark.long
-
-
-FEW = [pytest.param(one, marks=_marks(one)) for one in damages.ALL]
+# One of each kind runs with every commit, another before a release.
+_MARKS: dict[Damage, Any] = {removed: (), overwritten: pytest.mark.slow}
+FEW = [pytest.param(one, marks=_MARKS.get(one, pytest.mark.long)) for one in damages.ALL]
 
 
 @dataclass(frozen=True)
