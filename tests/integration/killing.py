@@ -13,6 +13,10 @@ import duckdb
 from pipelines.raw.database import open_warehouse
 
 
+class Killed(BaseException):
+    """Simulated end of the process."""
+
+
 class _EndingConnection:
     """A connection that passes a limited number of calls on, and does not roll back at the end."""
 

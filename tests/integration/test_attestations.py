@@ -32,6 +32,7 @@ from tests.chain.world import Token, World, call_data
 from tests.integration.conftest import MakeService
 from tests.integration.dbt_runner import LATER_CYCLE, Stores, build_over_nothing, open_marts, run_dbt
 from tests.integration.harness import LocalNetwork, Service
+from tests.integration.killing import Killed
 from tests.oracles.node import instant
 
 # Depth at which blocks are final.
@@ -310,10 +311,6 @@ def test_a_killed_attestation_keeps_its_readings_and_does_not_repeat_them(hush: 
     records = {row[0]: row[1:] for row in hush.records("block_number, read_count, difference_count")}
     assert records[block][0] == len(of_block)
     assert hush.service.operation(operation).progress_done == len(of_block)
-
-
-class Killed(BaseException):
-    """Simulated end of the process."""
 
 
 def is_killed_within_a_part(case: Case) -> bool:

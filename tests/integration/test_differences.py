@@ -1,6 +1,7 @@
 """Search for the block in which a balance changed without a movement, compared with the node."""
 
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -11,6 +12,7 @@ from tests.chain.world import World, call_data
 from tests.integration.conftest import MakeService
 from tests.integration.dbt_runner import LATER_CYCLE, build_over_nothing, open_marts, run_dbt
 from tests.integration.harness import LocalNetwork, Service
+from tests.integration.killing import Killed
 from tests.oracles.node import instant
 
 _ADJUSTMENTS = """
@@ -90,25 +92,17 @@ class _Case:
         return found
 
 
-class _Killed(BaseException):
-    """The end of a cycle that nothing handles."""
-
-
-def test_a_killed_cycle_leaves_out_no_supply(
-    node: AnvilNode, make_service: MakeService, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_killed_cycle_leaves_out_no_supply(node: AnvilNode, make_service: MakeService) -> None:
     case = _Case(node, "LyingToken")
     service = case.tracked(make_service)
     case.world.transfer(case.token, *case.world.wallets[:2], 5)
     head = case.world.mine()
 
-    def killed(_: Any) -> None:
-        raise _Killed
-
-    with monkeypatch.context() as patch:
-        patch.setattr(observations._Observer, "keep_supplies_of_checked", killed)
-        with pytest.raises(_Killed):
-            service.cycle()
+    with (
+        mock.patch.object(observations._Observer, "keep_supplies_of_checked", side_effect=Killed),
+        pytest.raises(Killed),
+    ):
+        service.cycle()
     stored = f"select total_supply_raw::varchar from raw.supply_observations where block_number = {head}"
     assert service.query(stored) == []
     service.good_cycle()

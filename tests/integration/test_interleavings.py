@@ -29,7 +29,7 @@ from tests.chain.world import World, call_data
 from tests.integration.clean_collection import Rows, check_against_clean, collect_cleanly, small_parts
 from tests.integration.dbt_runner import WITHOUT_VIEWS, Stores, build_over_nothing, open_marts, run_dbt
 from tests.integration.harness import LocalNetwork, Service
-from tests.integration.killing import ending_after
+from tests.integration.killing import Killed, ending_after
 from tests.integration.test_transform import content
 from tests.oracles.node import instant
 
@@ -39,12 +39,8 @@ Step = tuple[Any, ...]
 _TAIL = 50
 
 
-class _Killed(BaseException):
-    """Simulated end of the process between two statements."""
-
-
 def _kill() -> NoReturn:
-    raise _Killed
+    raise Killed
 
 
 class Interleaving:
@@ -191,7 +187,7 @@ class Interleaving:
     def crash(self, during: str, calls: int) -> None:
         """Run a cycle or a slice of history, and kill it after a number of statements."""
         run = self.service.cycle if during == "cycle" else self.service.history
-        with ending_after(calls, _kill, "tests.integration.harness"), suppress(_Killed):
+        with ending_after(calls, _kill, "tests.integration.harness"), suppress(Killed):
             run()
 
     def publish(self) -> None:

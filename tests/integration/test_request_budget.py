@@ -19,13 +19,10 @@ from tests.chain.world import Token, World
 from tests.integration.clean_collection import small_parts
 from tests.integration.conftest import MakeService
 from tests.integration.harness import LocalNetwork, Service
+from tests.integration.killing import Killed
 from tests.oracles.node import instant
 
 MIDNIGHT = datetime(2026, 5, 2, tzinfo=UTC)
-
-
-class Killed(BaseException):
-    """Simulated end of the process."""
 
 
 @dataclass
