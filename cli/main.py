@@ -557,7 +557,7 @@ def network_reset(settings: Settings, name: str, keeps_lake: bool, is_confirmed:
     from cli.network import NothingCollectedError, print_reset, run_reset
 
     if not is_confirmed:
-        also = " Its facts in the lake of all shards are deleted." if settings.lake and not keeps_lake else ""
+        also = " Its facts in a lake are deleted for all shards." if settings.lake and not keeps_lake else ""
         question = f"Move all collected facts of {name} to an archive, and collect it again?{also}"
         click.confirm(question, abort=True, err=True)
     try:

@@ -503,7 +503,7 @@ def test_a_false_row_of_a_shard_is_repaired_from_the_lake(
         )
     assert stored(second)["token_transfers"] != from_node["token_transfers"]
     asked = CliRunner().invoke(main, ["network", "reset", "local"], env={**second.variables, **lake}, input="n")
-    assert "Its facts in the lake of all shards are deleted." in asked.output
+    assert "Its facts in a lake are deleted for all shards." in asked.output
     command = ["network", "reset", "local", "--keep-lake", "--json"]
     done = CliRunner().invoke(main, command, env={**second.variables, **lake}, input="y")
     assert '"isLakeCleared": false' in done.output
