@@ -12,6 +12,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from rich.console import Console
 
@@ -36,6 +37,7 @@ _CODE_SERVER = ("api", "grpc", "-m", "pipelines.definitions", "--empty-working-d
 _NO_MEMORY = re.compile(
     r"\bMemoryError\b|std::bad_alloc|Out of Memory Error|Cannot allocate memory|can't start new thread"
 )
+_Resource = Literal["memory", "disk"]
 
 
 @dataclass
@@ -53,7 +55,7 @@ class Child:
     failures: int = 0
     restart_at: float = 0.0
     writer: threading.Thread | None = None
-    hints: set[str] = field(default_factory=set)
+    exhausted: set[_Resource] = field(default_factory=set)
 
 
 def children_of(settings: Settings) -> list[Child]:
@@ -106,7 +108,7 @@ def start(child: Child, settings: Settings, console: Console) -> None:
     # Processes that it forks inherit the limit, and count for themselves.
     with suppress(ProcessLookupError):
         resource.prlimit(child.process.pid, resource.RLIMIT_DATA, (child.memory_bytes, child.memory_bytes))
-    child.hints.clear()
+    child.exhausted.clear()
     child.writer = threading.Thread(
         target=_write_log, args=(child, child.process, settings, console), name=f"log of {child.name}", daemon=True
     )
@@ -119,21 +121,29 @@ def _write_log(child: Child, process: subprocess.Popen[bytes], settings: Setting
     assert process.stdout is not None
     with process.stdout, LogFile(child.log) as log:
         for line in copy_lines(process.stdout, log):
-            hint = _hint(line, settings)
-            if hint is not None and hint not in child.hints:
-                child.hints.add(hint)
+            exhausted = _exhausted(line, settings)
+            if exhausted is not None and exhausted not in child.exhausted:
+                child.exhausted.add(exhausted)
+                hint = _hint(exhausted, settings)
                 log.write(f"ledgermart up: {hint}\n")
                 console.print(f"{child.name}: {hint} (log: {child.log})", style="yellow", markup=False)
 
 
-def _hint(line: str, settings: Settings) -> str | None:
-    """Return the fix of an error that a process printed; None for other lines."""
+def _exhausted(line: str, settings: Settings) -> _Resource | None:
+    """Return the resource that is used up, by a line that a process printed; None for other lines."""
     if _NO_MEMORY.search(line):
-        return (
-            f"it reached the limit of LEDGERMART_PROCESS_MEMORY_MB, {settings.process_memory_mb:,} MB; what needed the "
-            "memory failed alone; raise the limit if the machine has more memory"
-        )
-    return full_disk_sentence(settings.data_dir) if names_full_disk(line, settings) else None
+        return "memory"
+    return "disk" if names_full_disk(line, settings) else None
+
+
+def _hint(exhausted: _Resource, settings: Settings) -> str:
+    """Return cause and fix in one sentence. That of a disk has its free space, which changes."""
+    if exhausted == "disk":
+        return full_disk_sentence(settings.data_dir)
+    return (
+        f"it reached the limit of LEDGERMART_PROCESS_MEMORY_MB, {settings.process_memory_mb:,} MB; what needed the "
+        "memory failed alone; raise the limit if the machine has more memory"
+    )
 
 
 def _watch(child: Child, settings: Settings, console: Console) -> None:

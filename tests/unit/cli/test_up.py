@@ -1,8 +1,10 @@
 """The checks of `ledgermart up` before it starts anything, and how it stops."""
 
 import io
+import itertools
 import os
 import resource
+import shutil
 import signal
 import socket
 import subprocess
@@ -200,6 +202,10 @@ def test_child_on_a_full_disk_names_the_folder_once(
     folder: Path, monkeypatch: pytest.MonkeyPatch, reported: io.StringIO
 ) -> None:
     monkeypatch.setattr(up, "start", up_start)
+    usage = shutil.disk_usage(folder.parent)
+    free = itertools.count(0, 1_000_000)
+    # Other processes write and delete meanwhile.
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=next(free)))
     code = "print(OSError(28, 'No space left on device', 'progress.json')); print('database or disk is full')"
     run_to_its_end(folder, reported, 400_000_000, code)
     assert reported.getvalue().count("the disk is full") == 1
