@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -55,7 +55,6 @@ class Child:
     failures: int = 0
     restart_at: float = 0.0
     writer: threading.Thread | None = None
-    exhausted: set[_Resource] = field(default_factory=set)
 
 
 def children_of(settings: Settings) -> list[Child]:
@@ -108,7 +107,6 @@ def start(child: Child, settings: Settings, console: Console) -> None:
     # Processes that it forks inherit the limit, and count for themselves.
     with suppress(ProcessLookupError):
         resource.prlimit(child.process.pid, resource.RLIMIT_DATA, (child.memory_bytes, child.memory_bytes))
-    child.exhausted.clear()
     child.writer = threading.Thread(
         target=_write_log, args=(child, child.process, settings, console), name=f"log of {child.name}", daemon=True
     )
@@ -119,11 +117,12 @@ def start(child: Child, settings: Settings, console: Console) -> None:
 def _write_log(child: Child, process: subprocess.Popen[bytes], settings: Settings, console: Console) -> None:
     """Write the output of a process to its log, and report once that memory or disk are used up."""
     assert process.stdout is not None
+    reported: set[_Resource] = set()
     with process.stdout, LogFile(child.log) as log:
         for line in copy_lines(process.stdout, log):
             exhausted = _exhausted(line, settings)
-            if exhausted is not None and exhausted not in child.exhausted:
-                child.exhausted.add(exhausted)
+            if exhausted is not None and exhausted not in reported:
+                reported.add(exhausted)
                 hint = _hint(exhausted, settings)
                 log.write(f"ledgermart up: {hint}\n")
                 console.print(f"{child.name}: {hint} (log: {child.log})", style="yellow", markup=False)
