@@ -7,7 +7,7 @@ ARGS ?=
 # Processes that start cold compile every module anew when they may not keep what they compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install wheel debian-packages demo misfortunes superset test-superset test-cluster up test test-chosen test-slow test-long test-misfortunes test-workbench fuzz faults soak bench lint format examples docs lock clean
+.PHONY: help install wheel debian-packages demo misfortunes superset up test test-cheap test-ci test-all fuzz faults soak bench bench-quick lint format examples docs lock clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -60,47 +60,33 @@ build/superset/installed: bi/superset/requirements.lock
 superset: install build/superset/installed ## Provision Superset and start it on loopback (ARGS: a command of Superset's instead)
 	$(BIN)/python bi/superset/run.py $(ARGS)
 
-test-superset: install debian-packages build/superset/installed ## Attack an own Superset, and embed its dashboards in a browser
-	$(BIN)/pytest -o cache_dir=.pytest_cache/superset -o timeout=600 tests/superset $(ARGS)
-
 # ClickHouse, in one Python process, has an environment of its own: the service does not run on it.
 build/chdb/installed: tests/cluster/requirements.lock
 	@echo "ClickHouse: installing $$(grep -c '==' $<) packages into $(@D), some 1 to 4 minutes"
 	$(OWN_ENVIRONMENT)
 
-test-cluster: install debian-packages build/chdb/installed ## Tests of several machines' parts, the long ones too: lakes and their readers
-	$(PYTEST) -o timeout=7200 -m "not bench" tests/cluster $(ARGS)
-
 up: install ## Run API, Dagster and the continuous schedule (`ledgermart up`)
 	$(BIN)/ledgermart up
 
 # --dist loadfile: a file's tests share its fixtures, so they stay in one process. Three processes for two cores: tests wait
-# for nodes and other processes. --no-loadscope-reorder: in the order of tests/conftest.py, longest file first.
+# for nodes and other processes. --no-loadscope-reorder: dearest file first, as tests/costs.py sorts them.
 PYTEST := $(BIN)/pytest --numprocesses=3 --dist=loadfile --no-loadscope-reorder
-# Superset has packages of its own, and a target.
-TESTS := tests --ignore=tests/superset
 
 debian-packages:
 	tests/debian-packages
 
-test: install debian-packages ## Prove the system: lint, and the tests that are neither slow nor long
-	$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint test-chosen
+test: install debian-packages ## Prove the system in ten minutes: lint, and all tests that are not dear
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint test-cheap
 
-test-chosen:
-	$(PYTEST) -m "not slow and not long and not bench" $(TESTS) $(ARGS)
+test-cheap:
+	$(PYTEST) -m "not ci and not release" tests $(ARGS)
 
-test-slow: install debian-packages ## The slow tests; most have a faster counterpart in `make test` (before a release)
-	$(PYTEST) -m "slow and not long and not bench" $(TESTS) $(ARGS)
+test-ci: install debian-packages ## What .ci/run adds: dear proofs, and tests that start all processes
+	$(PYTEST) -m ci tests $(ARGS)
 
-test-long: install debian-packages build/chdb/installed ## All tests but Superset's, with more seeds, kills, examples and rows
-	$(PYTEST) -o timeout=7200 -m "not bench" $(TESTS) $(ARGS)
-
-# Two parts of test-slow.
-test-misfortunes: install ## Everything that goes wrong on chains, behind failing providers and on a healthy node
-	$(BIN)/pytest tests/integration/test_misfortunes.py $(ARGS)
-
-test-workbench: install ## The analysts' page word for word, and sandboxes beside cycles
-	$(BIN)/pytest tests/integration/test_analysts_page.py tests/integration/test_sandbox.py $(ARGS)
+# Of a release, part by part. It writes what each file cost into tests/costs.toml.
+test-all: install debian-packages build/superset/installed build/chdb/installed ## All tests, with more seeds, kills and examples (PART=1/4)
+	$(PYTEST) -o timeout=7200 --part=$(or $(PART),1/1) --write-costs tests $(ARGS)
 
 fuzz: install ## Tens of thousands of requests that schemathesis makes from the OpenAPI document (ARGS="--seed 2")
 	$(BIN)/python -m tests.fuzz $(ARGS)
@@ -111,25 +97,25 @@ faults: install debian-packages ## Kills, full disks, bad nodes and lost files u
 soak: install ## All kinds of work for 15 minutes: no error, flat memory and open files (ARGS="--minutes 2")
 	$(BIN)/python -m tests.soak $(ARGS)
 
+bench-quick: install ## Count statements and model runs, and compare them with bench/budgets.toml
+	$(BIN)/python -m tests.bench.quick $(ARGS)
+
 bench: install debian-packages ## Measure, and print what was measured with the machine
 	$(BIN)/python -m tests.bench $(ARGS)
 
-lint: .venv/installed build/linted-sql ## Style, types, import contracts, faults of security, links and plain English in texts, SQL
+# Kept for all checkouts of the user, so that a fresh one checks only what changed.
+LINT_CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/ledgermart
+
+lint: .venv/installed ## Style, types, import contracts, faults of security, links and plain English in texts, SQL
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(BIN)/mypy --cache-dir $(LINT_CACHE)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive api bi cli control figures ledgermart warehouse
 	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive --skip B608 pipelines
 	$(BIN)/python -m tests.links
 	$(BIN)/python -m tests.prose
-
-# A second a file: those that changed since all were found good, or all where what they are read with changed.
-SQL := $(sort $(shell find dbt_project/models dbt_project/tests -path '*/generic' -prune -o -name '*.sql' -print))
-build/linted-sql: $(SQL) $(shell find dbt_project/macros -name '*.sql') dbt_project/.sqlfluff requirements.lock | .venv/installed
-	$(BIN)/sqlfluff lint --processes 2 $(if $(filter-out $(SQL),$?),dbt_project/models dbt_project/tests,$?)
-	mkdir -p $(@D)
-	touch $@
+	$(BIN)/python -m tests.lint_sql $(LINT_CACHE)
 
 # Sphinx has an environment of its own: the service does not run on it.
 build/sphinx/installed: docs/requirements.lock
@@ -141,9 +127,10 @@ build/sphinx/installed: docs/requirements.lock
 docs: build/sphinx/installed ## Build the documents as a site in build/site; docs/index.html is its start
 	build/sphinx/bin/sphinx-build --quiet --fresh-env --write-all --fail-on-warning -c docs . build/site
 
-format: .venv/installed ## Format Python and SQL in place, and write dbt's sources and the page of problem codes
+format: .venv/installed ## Format Python and SQL in place, and write dbt's sources, the problem codes and the list of proofs
 	$(BIN)/python -m pipelines.tables.sources
 	$(BIN)/python -m api.http.problem_codes
+	$(BIN)/python -m tests.proofs
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(BIN)/sqlfluff fix dbt_project/models dbt_project/tests

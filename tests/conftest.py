@@ -1,4 +1,4 @@
-"""Settings of all tests: examples have no deadline, and the longest files start first."""
+"""Settings of all tests: examples have no deadline, and costs are measured."""
 
 import signal
 from collections.abc import Iterator
@@ -9,27 +9,11 @@ from hypothesis import HealthCheck, settings
 from tests.shared import once, run_folder
 from tests.unit.control.postgres import new_database, start_postgres, stop_postgres, unique_name
 
+pytest_plugins = ["tests.costs"]
+
 # An example may take as long as a busy machine needs.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
-
-# Longest first: a long file that starts last would leave one processor idle.
-LONGEST_FILES = [
-    "integration/test_misfortunes.py",
-    "e2e/test_demo.py",
-    "integration/test_attestations.py",
-    "integration/test_tenants.py",
-    "integration/test_transform.py",
-    "integration/test_values_transform.py",
-    "integration/test_interleavings.py",
-    "integration/test_holders.py",
-    "integration/test_analysts_page.py",
-    "integration/test_sandbox.py",
-    "integration/test_history_from_files_page.py",
-    "integration/test_concurrent_processes.py",
-    "integration/test_cycle_command.py",
-    "integration/test_wheel.py",
-]
 
 
 @pytest.fixture(scope="session")
@@ -53,9 +37,3 @@ def signal_handlers() -> Iterator[None]:
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Move the longest files to the front, in the same order in all processes."""
-    order = {name: position for position, name in enumerate(LONGEST_FILES)}
-    items.sort(key=lambda item: order.get("/".join(item.path.parts[-2:]), len(order)))

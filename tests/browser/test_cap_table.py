@@ -119,7 +119,7 @@ def test_headline_numbers_and_every_sort_and_page(
         check_every_sort_and_page(table, SORTS, holders, PAGE, shown, true)
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_sort_by_reconciliation(servers: Servers, visit: Visit, holders: Holders) -> None:
     with visit() as visitor:
         _, table = opened(visitor, servers)

@@ -149,7 +149,7 @@ SORTS: dict[str, Callable[[dict[str, Any]], Any]] = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_every_sort_and_page(servers: Servers, visit: Visit, changes: Changes) -> None:
     with visit() as visitor:
         _, table = opened(visitor, servers)
@@ -250,7 +250,7 @@ def test_bars_follow_sign_and_size_of_differences(servers: Servers, visit: Visit
         assert "cut" in hint
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_gone_holder_and_holder_unseen_in_the_first_range(own_servers: Servers, visit: Visit) -> None:
     gone, unseen = publish_departure(own_servers.world, 2)
     with visit() as visitor, own_servers.api.client() as client:

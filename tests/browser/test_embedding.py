@@ -54,7 +54,7 @@ def test_other_origin_cannot_frame_a_report(servers: Servers, visit: Visit, repo
         visitor.forgive(REFUSED)
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_only_the_api_may_frame_a_report_without_allowed_origins(own_servers: Servers, visit: Visit) -> None:
     allow(own_servers.api)
     with visit() as visitor:

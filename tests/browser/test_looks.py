@@ -14,7 +14,7 @@ from tests.browser.published import publish_register
 from tests.browser.reading import Table
 from tests.browser.visitor import Visitor
 
-THEMES = ["light", pytest.param("dark", marks=pytest.mark.slow)]
+THEMES = ["light", pytest.param("dark", marks=pytest.mark.release)]
 WIDE = {"width": 1400, "height": 1000}
 NARROW = {"width": 400, "height": 860}
 
@@ -56,7 +56,7 @@ def test_narrow_screens(servers: Servers, visit: Visit, report: str, theme: str)
         visitor.screenshot(f"{report}-{theme}-narrow")
 
 
-@pytest.mark.parametrize("locale", ["en-US", pytest.param("de-DE", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("locale", ["en-US", pytest.param("de-DE", marks=pytest.mark.release)])
 @pytest.mark.parametrize(
     ("report", "parts"),
     [
@@ -113,7 +113,7 @@ def test_theme(servers: Servers, visit: Visit, theme: str, preference: str, is_d
             frame.wait_for_function(f"(light) => ({_IS_LIGHT})() === light", arg=is_dark)
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_numbers_follow_the_language(servers: Servers, visit: Visit) -> None:
     shown = {}
     for locale in ("en-US", "de-DE", "fr-FR", "ar-EG"):
@@ -155,7 +155,7 @@ _ON_PAPER = """() => ({
 })"""
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_print_has_the_whole_register(own_servers: Servers, visit: Visit) -> None:
     """A printed register has every holder, and a heading with its token and moment on each sheet."""
     count = 5_000

@@ -141,7 +141,7 @@ WORDS: dict[str, Callable[[dict[str, Any]], Any]] = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_every_sort(servers: Servers, visit: Visit, activities: Activities) -> None:
     """Every activity appears once, in order; rows without a value come last in both directions."""
     by_hash = {(row["transactionHash"], row["type"]): row for row in activities}

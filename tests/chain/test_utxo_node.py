@@ -145,7 +145,7 @@ def test_a_node_prunes_on_request_alone() -> None:
 
 
 # The node deletes files of 128 MiB: this takes 5 s.
-@pytest.mark.slow
+@pytest.mark.release
 def test_a_pruned_node_lacks_old_blocks() -> None:
     with UtxoNode(txindex=False, prune=True) as node:
         world = UtxoWorld(node)

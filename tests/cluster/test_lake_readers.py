@@ -142,7 +142,7 @@ def deletes_after_compaction(transfers: Transfers) -> None:
 STATES = (with_deletes, compacted, deletes_after_compaction)
 # The last state has everything of the others.
 PLACES = [
-    pytest.param((place, fill), marks=[] if fill is STATES[-1] else pytest.mark.long)
+    pytest.param((place, fill), marks=[] if fill is STATES[-1] else pytest.mark.release)
     for fill in STATES
     for place in ("folder", "s3")
 ]
@@ -240,7 +240,7 @@ def test_pyarrow_reads_the_same_exact_sum_as_duckdb(lake: Stored) -> None:
     assert [row["block_number"] for row in rows if row[ADDED] is None] == [OLD]
 
 
-@pytest.mark.parametrize("lake", [pytest.param(("folder", compacted), marks=pytest.mark.long)], indirect=True)
+@pytest.mark.parametrize("lake", [pytest.param(("folder", compacted), marks=pytest.mark.release)], indirect=True)
 def test_folder_has_more_rows_than_the_snapshot(lake: Stored, tmp_path: Path) -> None:
     tables = [parquet.read_table(file) for file in (tmp_path / "lake").rglob("*.parquet")]
     amounts = [
@@ -249,7 +249,7 @@ def test_folder_has_more_rows_than_the_snapshot(lake: Stored, tmp_path: Path) ->
     assert sum(amounts) > lake.total
 
 
-@pytest.mark.long
+@pytest.mark.release
 def test_clickhouse_reads_the_same_exact_sum_as_duckdb(lake: Stored) -> None:
     files = listed(lake)
     check_duckdb(lake, files)

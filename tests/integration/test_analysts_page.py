@@ -15,7 +15,7 @@ from tests.chain.world import World
 from tests.integration.harness import Service
 from tests.oracles.node import instant
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.release
 
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _FILE = re.compile(r"^(?:--|#) (\S+/\S+)\n(.*)", re.DOTALL)

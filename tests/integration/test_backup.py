@@ -196,7 +196,7 @@ def killed(settings: Settings, command: str, folder: Path, module: str, name: st
     ("module", "name", "count"),
     [
         ("backup", "_write_manifest", 0),
-        pytest.param("path", "rename", 1, marks=pytest.mark.long),
+        pytest.param("path", "rename", 1, marks=pytest.mark.release),
         ("path", "rename", 2),
     ],
 )
@@ -296,9 +296,9 @@ def check_switched(settings: Settings, made: Backup, before: Contents, done: Res
         ("restore", "_write_journal", 0, False),
         ("path", "rename", 2, True),
         ("path", "replace", 2, True),
-        pytest.param("restore", "check_files", 0, False, marks=pytest.mark.long),
-        pytest.param("restore", "_switch", 0, True, marks=pytest.mark.long),
-        pytest.param("path", "replace", 1, True, marks=pytest.mark.long),
+        pytest.param("restore", "check_files", 0, False, marks=pytest.mark.release),
+        pytest.param("restore", "_switch", 0, True, marks=pytest.mark.release),
+        pytest.param("path", "replace", 1, True, marks=pytest.mark.release),
     ],
 )
 def test_a_killed_restore_leaves_the_old_or_the_new_state(

@@ -28,7 +28,7 @@ def ask(client: TestClient[Any], method: str, path: str, body: Any = None) -> An
     return answer.json()
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_a_common_token_is_valued_with_its_contracts_decimals(
     node: AnvilNode, ready_folder: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -107,7 +107,7 @@ def test_cycle_publishes_healthy_networks_and_reports_failed_ones(node: AnvilNod
     assert rows["second"]["collectedTo"] == opening
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_every_cycle_reports_a_dead_node_in_one_line_and_counts_failures(ready_service: Service) -> None:
     service = ready_service
     tenant = service.tenant()
@@ -138,7 +138,7 @@ def test_every_cycle_reports_a_dead_node_in_one_line_and_counts_failures(ready_s
     assert "Stack Trace" in (service.settings.data_dir / "logs" / "cycle.log").read_text()
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_a_lost_version_is_published_again_without_new_rows(ready_service: Service) -> None:
     service = ready_service
     before = output(service, "cycle")["published"]
@@ -153,7 +153,7 @@ def test_a_lost_version_is_published_again_without_new_rows(ready_service: Servi
     assert output(service, "cycle")["published"] == {**mended, "isNew": False}
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_removing_the_last_wallet_leaves_no_row(node: AnvilNode, ready_service: Service) -> None:
     """Builds skip the models of wallets if there are none, except the first build after the last wallet."""
     service = ready_service
@@ -169,7 +169,7 @@ def test_removing_the_last_wallet_leaves_no_row(node: AnvilNode, ready_service: 
     assert service.published("select count(*) from marts.wallets") == [(0,)]
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_failed_history_is_read_and_published_without_new_blocks(node: AnvilNode, ready_service: Service) -> None:
     service = ready_service
     world = World(node, wallet_count=4)

@@ -140,7 +140,7 @@ def test_a_difference_is_booked_in_the_block_of_its_cause(node: AnvilNode, make_
     assert case.service.query(_READINGS) == readings
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_differences_beyond_a_cycles_limit_are_left_to_the_next(
     node: AnvilNode, make_service: MakeService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,7 +166,7 @@ def test_differences_beyond_a_cycles_limit_are_left_to_the_next(
     case.expect_the_nodes_balances()
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_a_rebase_is_not_looked_for(node: AnvilNode, make_service: MakeService) -> None:
     case = _Case(node, "RebaseToken")
     case.tracked(make_service)
@@ -181,7 +181,7 @@ def test_a_rebase_is_not_looked_for(node: AnvilNode, make_service: MakeService) 
     assert set(case.wrong_supplies().values()) == {"Unconfirmed"}
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_without_past_states_a_difference_stays_at_its_reading(node: AnvilNode, make_service: MakeService) -> None:
     case = _Case(node, "LyingToken")
     with FaultProxy(node.url) as proxy:

@@ -100,7 +100,7 @@ def clean(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> Rows:
 def _sorted_out(names: Iterable[str], long: Collection[str]) -> list[Any]:
     """Return the names as parameters; mark those as long that differ from another one only in method or status."""
     assert set(long) <= set(names)
-    return [pytest.param(name, marks=pytest.mark.long) if name in long else name for name in names]
+    return [pytest.param(name, marks=pytest.mark.release) if name in long else name for name in names]
 
 
 PASSING: dict[str, Fault] = {

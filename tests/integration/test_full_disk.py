@@ -49,7 +49,7 @@ print(json.dumps(found))
 """
 
 
-@pytest.mark.long
+@pytest.mark.release
 def test_a_full_disk_is_one_sentence_at_each_stage_and_the_next_cycle_works(
     ready_service: Service, tmp_path: Path
 ) -> None:

@@ -15,7 +15,7 @@ from tests.integration.harness import Service
 from tests.oracles.node import instant
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_a_dry_run_estimates_from_observed_requests(node: AnvilNode, ready_service: Service) -> None:
     service = ready_service
     world = World(node, wallet_count=4)

@@ -65,7 +65,7 @@ def replaced(text: str, old: str, new: str) -> str:
     return text.replace(old, new)
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_a_year_of_history_is_collected_from_public_files(ready_service: Service, tmp_path: Path) -> None:
     (tmp_path / "control" / "networks").mkdir(parents=True)
     (tmp_path / "control" / "networks" / "networks.toml").write_bytes(SHIPPED.read_bytes())

@@ -112,7 +112,7 @@ def clean(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> dict[str, l
 
 
 @pytest.mark.parametrize(
-    "mode", [pytest.param(mode, marks=() if mode in _QUICK else pytest.mark.long) for mode in MODES]
+    "mode", [pytest.param(mode, marks=() if mode in _QUICK else pytest.mark.release) for mode in MODES]
 )
 def test_a_hostile_cycle_is_bounded_and_an_honest_one_repairs_it(
     mode: str, proxy: FaultProxy, service: Service, clean: dict[str, list[tuple[Any, ...]]]
@@ -240,7 +240,7 @@ def test_history_of_a_slow_node_ends_with_the_budget_of_its_part(
     )
 
 
-@pytest.mark.slow  # the honest network has the same budget, which a busy machine must not use up
+@pytest.mark.release  # the honest network has the same budget, which a busy machine must not use up
 def test_the_command_publishes_the_other_network_and_names_the_used_up_budget(
     chain: Chain, ready_service: Service, tmp_path: Path
 ) -> None:

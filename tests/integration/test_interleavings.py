@@ -369,7 +369,7 @@ def examples(count: int) -> settings:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_final_blocks_stay_final_on_a_shorter_chain() -> None:
     with Interleaving() as run:
         finals = []
@@ -382,7 +382,7 @@ def test_final_blocks_stay_final_on_a_shorter_chain() -> None:
         check_against_clean(run.service, run.node, run.folder / "clean")
 
 
-@pytest.mark.parametrize("apart", [8, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("apart", [8, pytest.param(1, marks=pytest.mark.release)])
 def test_a_crash_at_any_statement_loses_nothing(apart: int) -> None:
     """Kill cycles that repair a reorganisation, and slices of a new request, each some statements later than before."""
     with Interleaving() as run:
@@ -397,7 +397,7 @@ def test_a_crash_at_any_statement_loses_nothing(apart: int) -> None:
         check_against_clean(run.service, run.node, run.folder / "clean")
 
 
-@pytest.mark.parametrize("count", [1, pytest.param(150, marks=pytest.mark.long)])
+@pytest.mark.parametrize("count", [1, pytest.param(150, marks=pytest.mark.release)])
 def test_raw_rows_equal_a_clean_collection(count: int) -> None:
     @examples(count)
     @given(st.lists(_STEP, min_size=10, max_size=30))
@@ -411,8 +411,8 @@ def test_raw_rows_equal_a_clean_collection(count: int) -> None:
     holds()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("count", [1, pytest.param(25, marks=pytest.mark.long)])
+@pytest.mark.release
+@pytest.mark.parametrize("count", [1, pytest.param(25, marks=pytest.mark.release)])
 def test_marts_of_each_tenant_equal_a_clean_collection_for_it_alone(count: int) -> None:
     @examples(count)
     @given(st.permutations(_SCRIPT))

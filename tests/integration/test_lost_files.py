@@ -31,8 +31,8 @@ Rows = dict[str, list[tuple[object, ...]]]
 
 
 # One of each kind runs with every commit, another before a release.
-_MARKS: dict[Damage, Any] = {removed: (), overwritten: pytest.mark.slow}
-FEW = [pytest.param(one, marks=_MARKS.get(one, pytest.mark.long)) for one in damages.ALL]
+_MARKS: dict[Damage, Any] = {removed: (), overwritten: pytest.mark.release}
+FEW = [pytest.param(one, marks=_MARKS.get(one, pytest.mark.release)) for one in damages.ALL]
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ def damage_rows(path: Path) -> None:
     raise AssertionError("no block has rows alone")
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_damage_found_by_the_build_is_repaired_in_the_same_cycle(
     prepared: Prepared, service: Service, tmp_path: Path
 ) -> None:
@@ -178,14 +178,14 @@ def test_damage_found_by_the_build_is_repaired_in_the_same_cycle(
     check_equal(published(service, tmp_path / "published"), prepared.expected)
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_a_build_file_of_an_earlier_cycle_is_not_reused(prepared: Prepared, service: Service, tmp_path: Path) -> None:
     service.settings.marts_path.write_bytes(prepared.older)
     assert cycle(service)["published"]["isNew"]
     check_equal(published(service, tmp_path / "published"), prepared.expected)
 
 
-@pytest.mark.long
+@pytest.mark.release
 def test_rebuild_makes_the_same_marts_without_new_rows(prepared: Prepared, service: Service, tmp_path: Path) -> None:
     cycle(service)
     with duckdb.connect(str(service.settings.marts_path)) as connection:
@@ -217,7 +217,7 @@ def test_a_lost_or_damaged_warehouse_is_named_with_the_fix(damage: Damage, servi
     assert cycle(service)["published"]["isNew"]
 
 
-@pytest.mark.long
+@pytest.mark.release
 @pytest.mark.parametrize("damage", [removed, cut])
 def test_a_new_warehouse_on_request_collects_the_tracked_tokens_and_wallets(
     damage: Damage, prepared: Prepared, service: Service, tmp_path: Path
@@ -230,15 +230,15 @@ def test_a_new_warehouse_on_request_collects_the_tracked_tokens_and_wallets(
     assert len(rows[mart]) == len(prepared.expected[mart]) > 0
 
 
-@pytest.mark.slow
+@pytest.mark.release
 @pytest.mark.parametrize(
     ("name", "damage"),
     [
         ("event_log.db", cut),
-        pytest.param("event_log.db", emptied, marks=pytest.mark.long),
-        pytest.param("runs.db", overwritten, marks=pytest.mark.long),
-        pytest.param("schedules.db", garbage, marks=pytest.mark.long),
-        pytest.param("runs.db", removed, marks=pytest.mark.long),
+        pytest.param("event_log.db", emptied, marks=pytest.mark.release),
+        pytest.param("runs.db", overwritten, marks=pytest.mark.release),
+        pytest.param("schedules.db", garbage, marks=pytest.mark.release),
+        pytest.param("runs.db", removed, marks=pytest.mark.release),
     ],
 )
 def test_damaged_dagster_records_do_not_stop_a_cycle(name: str, damage: Damage, service: Service) -> None:
@@ -250,7 +250,7 @@ def test_damaged_dagster_records_do_not_stop_a_cycle(name: str, damage: Damage, 
     assert (folder.with_name("dagster.damaged") / name).exists() == (damage is not removed)
 
 
-@pytest.mark.long
+@pytest.mark.release
 def test_all_published_files_are_lost(prepared: Prepared, service: Service, tmp_path: Path) -> None:
     before = current_publication(service.settings.serving_dir)
     assert before is not None

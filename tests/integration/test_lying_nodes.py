@@ -96,8 +96,8 @@ def finalized_is_genesis(node: AnvilNode) -> Callable[[list[Any], Any], Any]:
     [
         pytest.param(latest_is(FALSE_HEAD), True, id="alone, at first"),
         pytest.param(everything_up_to(FALSE_HEAD), False, id="consistently, later"),
-        pytest.param(latest_is(FALSE_HEAD), False, id="alone, later", marks=pytest.mark.long),
-        pytest.param(everything_up_to(FALSE_HEAD), True, id="consistently, at first", marks=pytest.mark.long),
+        pytest.param(latest_is(FALSE_HEAD), False, id="alone, later", marks=pytest.mark.release),
+        pytest.param(everything_up_to(FALSE_HEAD), True, id="consistently, at first", marks=pytest.mark.release),
     ],
 )
 def test_a_head_beyond_reason_is_refused_and_nothing_is_read_for_it(
@@ -194,7 +194,7 @@ def test_memory_of_a_cycle_does_not_grow_with_a_false_head(system: System, tmp_p
     assert "the node's head is implausible" in detail
 
 
-@pytest.mark.long
+@pytest.mark.release
 def test_the_command_names_the_network_that_lies_and_publishes_the_other(
     node: AnvilNode, ready_service: Service
 ) -> None:

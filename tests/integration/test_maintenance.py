@@ -56,7 +56,7 @@ def _build_part() -> None:
     assert {event.asset_key for event in done.get_asset_materialization_events()} == {SNAPSHOT, chosen}
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_a_partial_build_does_not_count_as_a_transformation(ready_service: Service) -> None:
     """A partial build, as from Dagster's pages, does not mark the collected rows as transformed."""
     # Each build's mark in the build file follows the project's fingerprint.

@@ -16,7 +16,7 @@ from tests.integration.misfortunes_system import Faults, System
 
 Answer = dict[str, Any]
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.release
 
 
 class Finished(NamedTuple):
@@ -56,7 +56,7 @@ def test_every_number_is_the_nodes_behind_failing_providers(troubled: Finished) 
 
 
 # The test above compares the same run with the node.
-@pytest.mark.long
+@pytest.mark.release
 def test_failing_providers_change_nothing(troubled: Finished, ready_folder: tuple[Path, str], tmp_path: Path) -> None:
     with finished(ready_folder[0], tmp_path / "honest", None) as honest:
         check(honest.result)

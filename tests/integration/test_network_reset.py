@@ -164,7 +164,7 @@ def test_a_network_without_collected_rows_is_not_reset(make_service: MakeService
         run_reset(service.settings, "local")
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_the_commands_name_the_reset_and_publish_the_new_chain(
     node: AnvilNode, restarted: AnvilNode, ready_service: Service
 ) -> None:

@@ -216,8 +216,8 @@ def test_windows_before_an_exchanges_history_are_missing(sources: Sources) -> No
     assert {"from": "2026-03-02T00:01:00Z", "to": "2026-03-08T00:01:00Z", "priceSource": "src_kraken"} in missing
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kills", [2, pytest.param(12, marks=pytest.mark.long)])
+@pytest.mark.release
+@pytest.mark.parametrize("kills", [2, pytest.param(12, marks=pytest.mark.release)])
 def test_a_killed_discovery_resumes_without_gap_or_duplicate(kills: int, sources: Sources, tmp_path: Path) -> None:
     _, service = sources(BTC, ETH)
     # Many small pages: a kill finds some stored and some not.

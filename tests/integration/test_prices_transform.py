@@ -29,7 +29,7 @@ DIRECT, INVERSE = Leg("AUSD", "Trade", False), Leg("USDA", "Trade", True)
 BRIDGE = (Leg("AEUR", "Trade", False), Leg("EURUSD", "Trade", False))
 CROSS = (Leg("AEUR", "Trade", False), Leg("USDEUR", "Trade", True))
 Steps = Mapping[int, list[tuple[datetime, oracle.Step]]]
-SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 6))]
+SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.release) for seed in range(1, 6))]
 
 
 def routes(*names: str) -> tuple[Route, ...]:

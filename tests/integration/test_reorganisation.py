@@ -293,14 +293,14 @@ def test_another_chain_with_the_same_id_is_refused(system: System, service: Serv
     [
         ("eth_getLogs", True),
         ("eth_getBlockByNumber", False),
-        pytest.param("eth_getLogs", False, marks=pytest.mark.slow),
-        pytest.param("eth_getTransactionReceipt", True, marks=pytest.mark.slow),
-        pytest.param("eth_call", False, marks=pytest.mark.slow),
-        pytest.param("eth_getCode", True, marks=pytest.mark.slow),
-        pytest.param("eth_getTransactionReceipt", False, marks=pytest.mark.long),
-        pytest.param("eth_getBlockByNumber", True, marks=pytest.mark.long),
-        pytest.param("eth_call", True, marks=pytest.mark.long),
-        pytest.param("eth_getCode", False, marks=pytest.mark.long),
+        pytest.param("eth_getLogs", False, marks=pytest.mark.release),
+        pytest.param("eth_getTransactionReceipt", True, marks=pytest.mark.release),
+        pytest.param("eth_call", False, marks=pytest.mark.release),
+        pytest.param("eth_getCode", True, marks=pytest.mark.release),
+        pytest.param("eth_getTransactionReceipt", False, marks=pytest.mark.release),
+        pytest.param("eth_getBlockByNumber", True, marks=pytest.mark.release),
+        pytest.param("eth_call", True, marks=pytest.mark.release),
+        pytest.param("eth_getCode", False, marks=pytest.mark.release),
     ],
 )
 def test_chain_that_moves_while_it_is_read_is_read_again(

@@ -301,7 +301,7 @@ def test_a_reading_confirms_its_rest(tmp_path_factory: pytest.TempPathFactory, s
     check_chain(build_over_nothing(folder / "stores"), stories, folder / "refreshed")
 
 
-@pytest.mark.long
+@pytest.mark.release
 @_examples(12)
 @given(stories=st.lists(_stories, min_size=20, max_size=40))
 def test_a_reading_confirms_its_rest_on_more_chains(

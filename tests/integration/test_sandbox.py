@@ -14,7 +14,7 @@ from tests.integration.conftest import READY_NETWORKS, MakeService
 from tests.integration.harness import LEDGERMART, Service
 from warehouse.lock import writer_lock
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.release
 
 _DBT = str(Path(sys.executable).with_name("dbt"))
 

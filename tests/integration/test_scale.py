@@ -10,7 +10,7 @@ from tests.bench.transfers import make_warehouse
 from tests.integration.dbt_runner import Stores, run_dbt
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_hand_written_sql_and_the_models_agree_over_a_first_and_a_later_build(tmp_path: Path) -> None:
     size = scale.Size(rows=20_000, new=1_000, published=0)
     measured: list[Measurement] = []
@@ -19,7 +19,7 @@ def test_hand_written_sql_and_the_models_agree_over_a_first_and_a_later_build(tm
     assert {"full build: CPU", "1,000 new: CPU", "1,000 new: peak memory"} <= {row.quantity for row in measured}
 
 
-@pytest.mark.long
+@pytest.mark.release
 def test_a_full_build_is_divided_by_the_memory_limit(tmp_path: Path) -> None:
     """A limit of 256 MB has 500 bytes for each of 512,000 transfers. Below 2 GB, activities have more stretches."""
     stores = Stores(tmp_path)

@@ -101,7 +101,7 @@ def begin_build(stores: Stores, now: datetime) -> set[str]:
 
 # With seed 3, six cycles contain every kind of change, and a build that ends half-way.
 @pytest.mark.parametrize(
-    ("seed", "cycles"), [(3, 6), *(pytest.param(seed, 30, marks=pytest.mark.long) for seed in range(1, 9))]
+    ("seed", "cycles"), [(3, 6), *(pytest.param(seed, 30, marks=pytest.mark.release) for seed in range(1, 9))]
 )
 def test_a_version_is_raised_exactly_when_rows_change(tmp_path: Path, seed: int, cycles: int) -> None:
     stores, world, now = build_over_nothing(tmp_path / "stores"), make_world(seed), GENESIS_TIME

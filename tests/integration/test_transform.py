@@ -25,7 +25,7 @@ from tests.worlds.ledger import ZERO, Subject, World, address
 TOKEN_A, TOKEN_B, TOKEN_C, NFT, EMPTY = (address(0xA0 + number) for number in range(5))
 WALLET_A, WALLET_B = address(0xB0), address(0xB1)
 Missing = Set[tuple[str, str, int]]
-SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 6))]
+SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.release) for seed in range(1, 6))]
 
 
 def make_world(seed: int) -> World:
@@ -386,7 +386,7 @@ def happen(world: World, number: int) -> None:
             world.create(token, block, chance.choice(["ten_a", "ten_b"]))
 
 
-@pytest.mark.slow
+@pytest.mark.release
 @pytest.mark.parametrize("seed", SEEDS)
 def test_marts_equal_the_definitions_after_random_events(tmp_path: Path, seed: int) -> None:
     stores = build_over_nothing(tmp_path / "stores")
@@ -433,7 +433,7 @@ def touched(stores: Stores, first: int) -> set[str]:
     return {str(holder) for (holder,) in rows}
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_history_recomputes_only_balances_of_its_holders(tmp_path: Path) -> None:
     stores = build_over_nothing(tmp_path)
     world = make_world(0)
@@ -530,7 +530,7 @@ def numbers(stores: Stores) -> dict[str, int]:
         return dict(connection.execute("select address, address_key from intermediate.int_addresses").fetchall())
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_an_address_keeps_its_number(tmp_path: Path) -> None:
     stores = build_over_nothing(tmp_path)
     world = make_world(0)

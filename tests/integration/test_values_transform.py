@@ -49,7 +49,7 @@ COLUMNS = {
     "token_holder_days": "subject_key, range_from_block, day, holder_count",
     "token_capitalization_days": "subject_key, day, supply_raw::varchar, supply_status, value, value_status",
 }
-SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 5))]
+SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.release) for seed in range(1, 5))]
 
 
 def make_world(seed: int) -> ValueWorld:
@@ -244,7 +244,7 @@ def views_work_under_another_name(stores: Stores) -> None:
             assert connection.execute(f"select count(*) from marts.{view}").fetchone() != (0,)
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_a_late_price_rewrites_only_the_values_that_it_affects(tmp_path: Path) -> None:
     stores = build_over_nothing(tmp_path)
     world = make_world(8)
@@ -318,7 +318,7 @@ def test_a_daily_close_does_not_value_its_own_day(tmp_path: Path) -> None:
     assert [price for _, price in days] == [None, 10, 100, 1000, 10000]
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_a_day_is_valued_when_the_next_block_comes_after_it(tmp_path: Path) -> None:
     """Tracking ends at 18:00 with the last block of the day; the next block shows that the day had no later ones."""
     stores = build_over_nothing(tmp_path)
@@ -343,7 +343,7 @@ def test_a_day_is_valued_when_the_next_block_comes_after_it(tmp_path: Path) -> N
     compare_with_full_refresh(stores, tmp_path / "refreshed")
 
 
-@pytest.mark.long
+@pytest.mark.release
 def test_the_benchmark_measures_the_named_quantities(tmp_path: Path) -> None:
     rows: list[Measurement] = []
     values.run(tmp_path, 1, lambda _: None, rows, values.SMALL)

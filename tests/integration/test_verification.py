@@ -322,7 +322,7 @@ def test_three_readings_that_all_differ_wait_for_one_that_agrees(
     check_truth(service, node)
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_the_marts_equal_those_of_a_service_without_lies(
     node: AnvilNode,
     world: World,

@@ -120,7 +120,7 @@ def body(port: int, path: str) -> bytes | None:
     return None
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_wheel_starts_in_empty_home_and_writes_to_data_folder_alone(installation: Installation) -> None:
     installed = json.loads(installation.run("python", "-c", _ASK))
     assert {Path(file).parents[1] for file in installed["files"]} == {installation.packages}

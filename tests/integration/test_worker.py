@@ -55,7 +55,7 @@ def code_server(environment: dict[str, str], tmp_path: Path) -> Iterator[None]:
     stop_process(process, grace_seconds=10)
 
 
-@pytest.mark.slow
+@pytest.mark.release
 @pytest.mark.usefixtures("code_server")
 def test_without_a_worker_runs_go_to_the_code_server(environment: dict[str, str]) -> None:
     launch = [str(_DAGSTER), *f"job launch -w {CHECKOUT / 'workspace.yaml'} -j maintenance".split()]

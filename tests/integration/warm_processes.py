@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests import costs
 from tests.shared import worker
 
 _CHECKOUT = Path(__file__).parents[2]
@@ -44,9 +45,11 @@ def run_forked(
         with connection.makefile("rwb") as stream:
             pickle.dump((run, tuple(arguments), environment, folder, printed), stream)
             stream.flush()
-            exit_code = stream.readline()
-        if not exit_code:
+            ended = stream.readline()
+        if not ended:
             raise RuntimeError(f"The server of warm processes ended:\n{_server_files('log').read_text()[-8000:]}")
+        exit_code, seconds = ended.split()
+        costs.add(float(seconds))
         out, err = (path.read_text() for path in printed)
         return subprocess.CompletedProcess(list(arguments), int(exit_code), out, err)
 

@@ -8,6 +8,7 @@ It ends when the process with this id ends.
 import multiprocessing
 import os
 import pickle
+import resource
 import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -39,7 +40,7 @@ def serve(address: Path, process: int) -> None:
 
 
 def _answer(connection: socket.socket, listener: socket.socket) -> None:
-    """Run one request in a process, and send its exit code; kill the process when the client hangs up."""
+    """Run one request in a process, and send its exit code and CPU seconds; kill the process when the client hangs up."""
     listener.close()
     with connection.makefile("rb") as stream:
         request = pickle.load(stream)
@@ -48,7 +49,8 @@ def _answer(connection: socket.socket, listener: socket.socket) -> None:
     if process.sentinel not in wait([process.sentinel, connection]):
         process.kill()
     process.join()
-    connection.sendall(f"{process.exitcode}\n".encode())
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    connection.sendall(f"{process.exitcode} {used.ru_utime + used.ru_stime}\n".encode())
 
 
 def _run(

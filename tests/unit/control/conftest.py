@@ -75,7 +75,7 @@ def _migrate(settings: Settings, has_world: bool) -> dict[str, Principal]:
     return principals
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.long)])
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.release)])
 def kind(request: pytest.FixtureRequest) -> str:
     """The kind of database; a test that depends on it names the kinds by a mark below."""
     return str(request.param)

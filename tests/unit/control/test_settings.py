@@ -32,6 +32,7 @@ def test_defaults() -> None:
         public_url=None,
         reports_provider="builtin",
         superset_url="http://127.0.0.1:8088",
+        dagster_pages=True,
         dagster_port=3000,
         dagster_writes=False,
         cycle_seconds=30,

@@ -144,7 +144,7 @@ def test_keys_of_subjects_and_windows_are_never_used_twice(tmp_path: Path) -> No
     store.close()
 
 
-@pytest.mark.slow
+@pytest.mark.release
 @on_both
 def test_processes_may_migrate_at_once(settings: Settings) -> None:
     code = (

@@ -136,7 +136,7 @@ def test_a_quantity_that_is_too_long_is_an_error(marts: duckdb.DuckDBPyConnectio
         marts.execute("select marts.to_value(repeat('9', 91)::bignum, 18, 1)").fetchone()
 
 
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.release)])
 def test_any_values(marts: duckdb.DuckDBPyConnection, seed: int) -> None:
     chance = random.Random(seed)
     rows = []

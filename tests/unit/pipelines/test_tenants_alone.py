@@ -233,8 +233,8 @@ def happen(chain: Chain, warehouses: list[Warehouse], tenant: str, batch: int) -
     "seed",
     [
         0,
-        pytest.param(1, marks=pytest.mark.slow),
-        *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 30)),
+        pytest.param(1, marks=pytest.mark.release),
+        *(pytest.param(seed, marks=pytest.mark.release) for seed in range(2, 30)),
     ],
 )
 def test_other_tenants_do_not_affect_a_tenants_data_version(seed: int) -> None:

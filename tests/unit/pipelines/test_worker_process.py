@@ -224,7 +224,7 @@ def test_worker_that_cannot_work_reports_it_once_and_ends(
     assert state.trouble == "it stopped: dbt could not parse the project"
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_a_project_that_cannot_be_loaded_ends_the_worker(settings: Settings, tmp_path: Path) -> None:
     sources = tmp_path / "sources.toml"
     sources.write_text("nothing = 1")

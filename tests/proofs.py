@@ -1,0 +1,56 @@
+"""The sentences that the product promises, each with the one test that proves it: `@pytest.mark.proof("…")`.
+
+`python -m tests.proofs` writes their list into docs/testing.md.
+"""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from tests import CHECKOUT
+
+PAGE = CHECKOUT / "docs" / "testing.md"
+_BEGIN, _END = "<!-- Made by `python -m tests.proofs`; do not edit. -->\n", "<!-- End of the list. -->\n"
+
+
+class Proof(NamedTuple):
+    """A sentence, the test that proves it, and the command that runs the test: `make test` or `.ci/run`."""
+
+    sentence: str
+    file: Path
+    test: str
+    command: str
+
+
+def proofs() -> Iterator[Proof]:
+    """Find the proofs in the source of all tests, in order of files.
+
+    Raises:
+        ValueError: a proof is run by `make test-all` alone.
+    """
+    for file in sorted((CHECKOUT / "tests").rglob("test_*.py")):
+        for statement in ast.parse(file.read_text()).body:
+            if isinstance(statement, ast.FunctionDef):
+                marks = [ast.unparse(one) for one in statement.decorator_list]
+                for one in statement.decorator_list:
+                    if isinstance(one, ast.Call) and ast.unparse(one.func) == "pytest.mark.proof":
+                        if "pytest.mark.release" in marks:
+                            raise ValueError(f"{file}: the proof {statement.name} is not run by `.ci/run`")
+                        command = "`.ci/run`" if "pytest.mark.ci" in marks else "`make test`"
+                        sentence = ast.literal_eval(one.args[0])
+                        yield Proof(sentence, file.relative_to(CHECKOUT), statement.name, command)
+
+
+def page() -> str:
+    """Return docs/testing.md with the list of the proofs as they are now."""
+    before, _, rest = PAGE.read_text().partition(_BEGIN)
+    _, _, after = rest.partition(_END)
+    rows = [f"| {one.sentence} | `{one.file.relative_to('tests')}::{one.test}` | {one.command} |" for one in proofs()]
+    return "\n".join(
+        [before + _BEGIN, "| sentence | proof, in `tests/` | run by |", "| --- | --- | --- |", *rows, _END + after]
+    )
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
