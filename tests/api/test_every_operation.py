@@ -50,6 +50,7 @@ ENDS = [
     "9999-12-31T23:59:59.999999Z",
     "9999-12-31T23:59:59-14:00",
 ]
+FARTHEST = [ENDS[2], ENDS[5], ENDS[7]]
 UNDESCRIBED = ["/openapi.json", "/docs", "/docs/start.js"]
 
 
@@ -209,7 +210,7 @@ def test_moments_at_the_ends_of_the_calendar(valued_served: httpx.Client, path: 
     required = {name: value for name, value in example_query(operation).items() if name not in MOMENTS}
     required |= {"from": "2026-02-01T00:04:00Z"} if "from" in required_names else {}
     address = example_path(path, operation)
-    asked = [{name: text} for name in names for text in ENDS]
+    asked = [{name: text} for name in names for text in FARTHEST]
     asked += [
         {"from": first, "to": last}
         for first, last in (ENDS[:1] + ENDS[-3:-2], ENDS[:2][::-1])

@@ -214,9 +214,9 @@ def moments() -> list[str]:
     """Return random instants and days in a view with stored blocks that lie days apart."""
     drawn = random.Random(11)
     first = time_of(100)
-    instants = [first + timedelta(microseconds=drawn.randrange((NEWEST - first) // INSTANT)) for _ in range(60)]
-    hours = [first.replace(minute=0, second=0, microsecond=0) + HOUR * drawn.randrange(24 * 41) for _ in range(25)]
-    days = [f"2026-{2 + day // 28:02d}-{1 + day % 28:02d}" for day in range(41)]
+    instants = [first + timedelta(microseconds=drawn.randrange((NEWEST - first) // INSTANT)) for _ in range(12)]
+    hours = [first.replace(minute=0, second=0, microsecond=0) + HOUR * drawn.randrange(24 * 41) for _ in range(8)]
+    days = [f"2026-{2 + day // 28:02d}-{1 + day % 28:02d}" for day in range(0, 41, 4)]
     return [text(one) for one in instants] + [text(one - INSTANT) for one in hours] + days
 
 

@@ -9,21 +9,24 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from control.pricing.definitions import PriceSource, load_price_sources
-from pipelines.extract.prices.exchanges import ExchangeClient
 from pipelines.extract.prices.reference_rates import ReferenceRateClient
 from tests.prices.exchange_server import ExchangeServer
 from tests.prices.model import ScriptedMarket, steady, wandering
 from tests.waiting import Naps
 
+if TYPE_CHECKING:
+    # Imported where it is used: every process of a test run collects this file, and ccxt takes two seconds.
+    from pipelines.extract.prices.exchanges import ExchangeClient
+
 NOW = datetime(2026, 3, 4, 10, 7, 30, 500_000, tzinfo=UTC)
 EXACT = "12345678901.123456789012345678"
 
-OpenExchange = Callable[..., ExchangeClient]
+OpenExchange = Callable[..., "ExchangeClient"]
 
 
 @pytest.fixture(autouse=True)
@@ -71,7 +74,9 @@ def sources(server: ExchangeServer, tmp_path: Path) -> dict[str, PriceSource]:
 def open_exchange(sources: dict[str, PriceSource], naps: Naps) -> Iterator[OpenExchange]:
     with ExitStack() as stack:
 
-        def opened(name: str, known_markets: Any = (), *, now: datetime = NOW, **fields: Any) -> ExchangeClient:
+        def opened(name: str, known_markets: Any = (), *, now: datetime = NOW, **fields: Any) -> "ExchangeClient":
+            from pipelines.extract.prices.exchanges import ExchangeClient
+
             source = replace(sources[name], **fields)
             client = ExchangeClient(source, known_markets, now=lambda: now, sleep=naps.sleep, clock=naps.clock)
             stack.callback(client.close)

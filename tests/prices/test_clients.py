@@ -13,9 +13,6 @@ from control.pricing.definitions import PriceSource, feeds_of, load_price_source
 from pipelines.extract.errors import SourceRefused
 from pipelines.extract.evm.feeds import FeedClient
 from pipelines.extract.prices.clients import ADAPTERS, open_price_client
-from pipelines.extract.prices.exchanges import ExchangeClient
-from pipelines.extract.prices.protocol import PriceClient
-from pipelines.extract.prices.reference_rates import ReferenceRateClient
 from tests import CHECKOUT
 from tests.prices.exchange_server import ExchangeServer
 from tests.prices.test_exchanges import known
@@ -44,14 +41,12 @@ def test_every_adapter_that_can_be_defined_can_be_opened() -> None:
 def test_each_source_opens_its_client(sources: dict[str, PriceSource], tmp_path: Path, server: ExchangeServer) -> None:
     (tmp_path / "networks.toml").write_text(NETWORK)
     network = load_networks(tmp_path / "networks.toml", {"LOCAL_RPC_URL": "http://127.0.0.1:1"})["local"]
-    kinds: dict[str, type[PriceClient]] = {
-        **dict.fromkeys(("kraken", "coinbase", "gemini", "binance", "bitstamp"), ExchangeClient),
-        "ecb": ReferenceRateClient,
-    }
+    exchanges = ("kraken", "coinbase", "gemini", "binance", "bitstamp")
+    kinds = {**dict.fromkeys(exchanges, "ExchangeClient"), "ecb": "ReferenceRateClient"}
     assert set(kinds) == set(sources)
     for name, source in sources.items():
         client = open_price_client(source, None)
-        assert type(client) is kinds[name]
+        assert type(client).__name__ == kinds[name]
         client.close()
     client = open_price_client(feeds_of(network), network)
     assert type(client) is FeedClient
@@ -89,10 +84,11 @@ def test_the_example_of_the_guide_is_a_source(tmp_path: Path) -> None:
     (tmp_path / "sources.toml").write_text(example)
     (source,) = load_price_sources(tmp_path / "sources.toml").values()
     client = open_price_client(source, None)  # checks it against ccxt's class
-    assert type(client) is ExchangeClient
+    assert type(client).__name__ == "ExchangeClient"
     client.close()
 
 
+@pytest.mark.ci
 def test_ccxt_is_not_imported_without_an_exchange() -> None:
     script = """
 import sys

@@ -16,7 +16,6 @@ from pipelines.extract.errors import (
     SourceRefused,
     SourceUnreachable,
 )
-from pipelines.extract.prices import ccxt_objects
 from pipelines.extract.prices.http import HttpClient
 from pipelines.extract.prices.protocol import Market, MarketPrice
 from tests.chain.http_server import Reply
@@ -476,6 +475,8 @@ def test_a_definition_that_does_not_fit_is_refused(
 
 def ccxt_exchange(source: PriceSource) -> Any:
     """Return ccxt's object under our requests and numbers."""
+    from pipelines.extract.prices import ccxt_objects
+
     return ccxt_objects.open_exchange(source, {}, HttpClient(source))
 
 
