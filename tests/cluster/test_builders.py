@@ -29,7 +29,7 @@ from tests.integration.dbt_runner import Stores
 from tests.integration.harness import LocalNetwork, Service
 from tests.integration.test_kill import System, statuses
 from tests.integration.test_shards import Rows, undated
-from tests.integration.test_transform import content
+from tests.integration.transformed import content
 from tests.integration.warm_processes import run_forked
 from tests.oracles.node import instant
 from tests.unit.control.postgres import new_database, unique_name

@@ -30,7 +30,7 @@ from tests.integration.clean_collection import Rows, check_against_clean, collec
 from tests.integration.dbt_runner import WITHOUT_VIEWS, Stores, build_over_nothing, open_marts, run_dbt
 from tests.integration.harness import LocalNetwork, Service
 from tests.integration.killing import Killed, ending_after
-from tests.integration.test_transform import content
+from tests.integration.transformed import content
 from tests.oracles.node import instant
 
 Step = tuple[Any, ...]

@@ -23,7 +23,7 @@ from tests.damages import Damage, cut, emptied, garbage, overwritten, removed
 from tests.integration.conftest import READY_NETWORKS
 from tests.integration.dbt_runner import Stores
 from tests.integration.harness import Service
-from tests.integration.test_transform import content
+from tests.integration.transformed import content
 from warehouse.damage import damaged_tables
 from warehouse.versions import current_publication
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from api.engine.query_texts import load_queries
 from tests.integration.dbt_runner import LATER_CYCLE, Stores, build_over_nothing, open_marts, run_dbt
-from tests.integration.test_transform import compare_with_full_refresh, publish
+from tests.integration.transformed import compare_with_full_refresh, publish
 from tests.oracles.balances import Oracle, Shown
 from tests.worlds.ledger import (
     NATIVE,

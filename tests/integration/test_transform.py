@@ -1,303 +1,48 @@
 """The transformation: after every cycle the marts equal the definitions in plain Python and a full refresh."""
 
-import shutil
-from collections.abc import Set
-from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 
 import duckdb
 import pytest
 
 from pipelines.raw.database import open_warehouse
-from tests.integration.dbt_runner import (
-    BUILD,
-    LATER_CYCLE,
-    LATER_RUN,
-    WITHOUT_VIEWS,
-    Stores,
-    build_over_nothing,
-    open_marts,
-    run_dbt,
+from tests.integration.dbt_runner import BUILD, LATER_CYCLE, LATER_RUN, Stores, build_over_nothing, open_marts, run_dbt
+from tests.integration.transformed import (
+    EMPTY,
+    NFT,
+    TOKEN_A,
+    TOKEN_B,
+    TOKEN_C,
+    WALLET_A,
+    WALLET_B,
+    collect,
+    compare_with_full_refresh,
+    cycle,
+    filled,
+    transform,
 )
-from tests.oracles.balances import Oracle
-from tests.worlds.ledger import ZERO, Subject, World, address
+from tests.worlds.ledger import ZERO, Subject, World
+from tests.worlds.values import Pair, ValueWorld, time_of
 
-TOKEN_A, TOKEN_B, TOKEN_C, NFT, EMPTY = (address(0xA0 + number) for number in range(5))
-WALLET_A, WALLET_B = address(0xB0), address(0xB1)
-Missing = Set[tuple[str, str, int]]
+HOUR = timedelta(hours=1)
+DAY = timedelta(days=1)
 SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.release) for seed in range(1, 6))]
+PAIRS = (
+    Pair(1, "ten_a", "AAA", "USD", "Market", DAY, ("src_1", "src_2")),
+    Pair(2, "ten_a", "AAA", "USD", "NAV", None, ("src_2",)),
+    Pair(3, "ten_a", "USDX", "USD", "Ask", None, ("src_1",)),
+    Pair(4, "ten_a", "USDX", "EUR", "Market", None, ("src_1",)),
+    Pair(5, "ten_b", "CCC", "USD", "Trade", 2 * DAY, ("src_3",)),
+    Pair(6, "ten_b", "ETH", "USD", "Trade", DAY, ("src_3",)),
+)
 
 
-def make_world(seed: int) -> World:
-    """Create a world of two tenants with tokens of every kind, and with shared and separate wallets."""
-    world = World(seed)
-    world.tokens = [TOKEN_A, TOKEN_A, TOKEN_A, TOKEN_B, TOKEN_C, NFT]
-    world.holders = [*[WALLET_A] * 4, *[WALLET_B] * 3, *(address(0xD0 + number) for number in range(25))]
-    world.common = {TOKEN_B: "USDX"}
-    world.begin()
-    for subject in (
-        Subject(1, "token", "ten_a", "led_a", TOKEN_A),
-        Subject(2, "token", "ten_a", "led_a", TOKEN_B),
-        Subject(3, "wallet", "ten_a", "led_a", WALLET_A),
-        Subject(4, "wallet", "ten_a", "led_a", WALLET_B),
-        Subject(5, "token", "ten_b", "led_b", TOKEN_A),
-        Subject(6, "wallet", "ten_b", "led_b", WALLET_A),
-        Subject(7, "token", "ten_a", "led_a", NFT),
-        Subject(8, "token", "ten_a", "led_a", EMPTY),
-        Subject(9, "token", "ten_a", "led_a2", TOKEN_A),
-    ):
-        world.add(subject)
-    return world
-
-
-def cycle(world: World, stores: Stores, to_block: int, missing: Missing = frozenset(), history: int = 8) -> None:
-    """Mine, collect, read, transform and compare."""
-    world.mine(to_block)
-    collect(world, missing, history)
-    transform(world, stores)
-
-
-def collect(world: World, missing: Missing = frozenset(), history: int = 8) -> None:
-    """Run the collection of one cycle."""
-    world.resolve()
-    world.collect(missing, history)
-    world.verify()
-    world.observe()
-
-
-def transform(world: World, stores: Stores) -> None:
-    """Build the marts from the collected rows, compare them, and begin the next cycle."""
-    world.write(stores.warehouse)
-    version, before = newest_version(stores), shown(stores) if world.transformed is not None else Shown()
-    run_dbt(stores, *LATER_RUN)
-    compare(world, stores)
-    check_that_changes_are_named(version, before, shown(stores), stores)
-    publish(stores, world.batch)
-    world.transformed = world.batch
-    world.begin()
-
-
-@dataclass
-class Shown:
-    """Rows of the marts as (subject, block, text), and the last covered block of each subject."""
-
-    rows: set[tuple[int, int, str]] = field(default_factory=set)
-    last_blocks: dict[int, int] = field(default_factory=dict)
-
-
-def shown(stores: Stores) -> Shown:
-    """Return the rows of the marts; skip readings that change nothing."""
-    said = {
-        "marts.balance_changes where is_moved or is_adjusted or is_first": (
-            "token_address, holder_address, balance_raw::varchar, is_adjusted"
-        ),
-        "marts.supply_changes qualify total_supply_raw is distinct from lag(total_supply_raw) over ("
-        "partition by subject_key, range_from_block order by block_number)": "total_supply_raw::varchar",
-        "marts.token_activities": "activity_id, from_address, to_address, amount_raw::varchar",
-        "marts.wallet_activities": "activity_id, direction, amount_raw::varchar",
-    }
-    with open_marts(stores) as connection:
-        rows = {
-            (subject, block, f"{mart}: {what}")
-            for mart, columns in said.items()
-            for subject, block, *what in connection.execute(
-                f"select subject_key, block_number, {columns} from {mart}"
-            ).fetchall()
-        }
-        covered = connection.execute(
-            "select subject_key, max(to_block) from marts.coverage where is_covered group by subject_key"
-        )
-        return Shown(rows, dict(covered.fetchall()))
-
-
-def newest_version(stores: Stores) -> int | None:
-    """Return the number of the newest published version."""
-    with open_warehouse(stores.warehouse) as connection:
-        ((version,),) = connection.execute("select max(version) from raw.publications").fetchall()
-    return version
-
-
-def publish(stores: Stores, batch: int) -> None:
-    """Record the marts as the next version."""
-    with open_warehouse(stores.warehouse) as connection:
-        connection.execute(
-            """
-            insert into raw.publications
-            select coalesce(max(version), 0) + 1, ?, current_timestamp::timestamp from raw.publications
-            """,
-            [batch],
-        )
-
-
-def check_that_changes_are_named(version: int | None, before: Shown, after: Shown, stores: Stores) -> None:
-    """Assert that all changes in already shown blocks lie in ranges that the marts list as recomputed."""
-    with open_marts(stores) as connection:
-        named = connection.execute(
-            "select subject_key, from_block, to_block from marts.recomputed_ranges where shown_until_version = ?",
-            [version],
-        ).fetchall()
-        configured = {key for (key,) in connection.execute("select subject_key from marts.coverage").fetchall()}
-    unnamed = {
-        (subject, block, what)
-        for subject, block, what in before.rows ^ after.rows
-        if subject in configured
-        and block <= before.last_blocks.get(subject, -1)
-        and not any(key == subject and first <= block <= last for key, first, last in named)
-    }
-    assert unnamed == set()
-
-
-def compare(world: World, stores: Stores) -> None:
-    """Compare the marts with the definitions."""
-    expected = Oracle(world).expected()
-
-    def rows(columns: str, mart: str) -> list[tuple[object, ...]]:
-        with open_marts(stores) as connection:
-            return connection.execute(f"select {columns} from marts.{mart}").fetchall()
-
-    def same(name: str, actual: list[tuple[object, ...]], wanted: set[tuple[object, ...]]) -> None:
-        assert len(actual) == len(set(actual)), f"{name}: duplicates"
-        assert (name, set(actual) - wanted, wanted - set(actual)) == (name, set(), set())
-
-    def integers(actual: list[tuple[object, ...]], *positions: int) -> list[tuple[object, ...]]:
-        return [
-            tuple(
-                int(str(value)) if place in positions and value is not None else value
-                for place, value in enumerate(row)
-            )
-            for row in actual
-        ]
-
-    same(
-        "balance_changes",
-        integers(
-            rows(
-                "subject_key, range_from_block, token_address, holder_address, block_number, movement_raw::varchar,"
-                " balance_raw::varchar, holder_change, is_first, is_moved, is_observed, is_checked,"
-                " is_adjusted, opened_by",
-                "balance_changes",
-            ),
-            5,
-            6,
-        ),
-        set(expected.balance_changes),
-    )
-    same(
-        "supply_changes",
-        integers(
-            rows(
-                "subject_key, range_from_block, block_number, total_supply_raw::varchar, is_observed", "supply_changes"
-            ),
-            3,
-        ),
-        set(expected.supply_changes),
-    )
-    same(
-        "coverage",
-        rows("subject_key, from_block, to_block, is_covered, reason, source", "coverage"),
-        set(expected.coverage),
-    )
-    same(
-        "token_activities",
-        integers(
-            rows(
-                "subject_key, activity_type, status, block_number, log_index, from_address, to_address,"
-                " amount_raw::varchar, amount, is_located",
-                "token_activities",
-            ),
-            7,
-        ),
-        set(expected.token_activities),
-    )
-    same(
-        "wallet_activities",
-        integers(
-            rows(
-                "subject_key, activity_type, direction, status, block_number, transaction_index, log_index,"
-                " trace_index, transaction_hash, counterparty_address, token_address, token_id, amount_raw::varchar",
-                "wallet_activities",
-            ),
-            12,
-        ),
-        set(expected.wallet_activities),
-    )
-    same(
-        "statuses of amounts",
-        rows("distinct activity_type = 'Fee' and amount_raw is null, amount_status", "wallet_activities"),
-        {(row[-1] is None, "UnknownFee" if row[-1] is None else "Known") for row in expected.wallet_activities},
-    )
-    same(
-        "cap_tables",
-        integers(
-            rows(
-                "subject_key, rank, holder_address, quantity_raw::varchar, percentage, reconciliation,"
-                " checked_block_number, opened_by",
-                "cap_tables",
-            ),
-            3,
-        ),
-        set(expected.cap_tables),
-    )
-    same(
-        "wallet_balances",
-        integers(
-            rows(
-                "subject_key, token_address, token_id, quantity_raw::varchar, reconciliation, checked_block_number,"
-                " opened_by",
-                "wallet_balances",
-            ),
-            3,
-        ),
-        set(expected.wallet_balances),
-    )
-    summaries = rows(
-        "subject_key, total_supply_raw::varchar, supply_status, holder_count, unattributed_raw::varchar,"
-        " unattributed_status, holders_status, unattributed_percentage, top10_percentage, top10_status,"
-        " hhi, hhi_status, gini, gini_status, nakamoto, nakamoto_status",
-        "cap_table_summaries",
-    )
-    assert {row[0]: row[1:] for row in integers(summaries, 1, 4)} == expected.summaries
-    columns = "subject_key, view_from_block, as_of_block_number"
-    assert {row[0]: row[1:] for row in rows(columns, "tokens") + rows(columns, "wallets")} == expected.as_of
-    assert {row[0]: row[1] for row in rows("subject_key, behaviour", "tokens")} == expected.behaviours
-    assert {row[0]: row[1] for row in rows("subject_key, holdings_complete", "wallets")} == expected.holdings_complete
-
-
-def content(stores: Stores) -> dict[str, list[tuple[object, ...]]]:
-    """Return every mart as sorted rows of text."""
-    with open_marts(stores) as connection:
-        tables = [
-            row[0]
-            for row in connection.execute(
-                "select table_name from duckdb_tables() where database_name = 'published' and schema_name = 'marts'"
-            ).fetchall()
-            if row[0] != "recomputed_ranges"  # empty after a full refresh
-        ]
-        return {
-            table: sorted(
-                connection.execute(f"select cast(columns(*) as varchar) from marts.{table}").fetchall(), key=repr
-            )
-            for table in tables
-        }
-
-
-def compare_with_full_refresh(stores: Stores, folder: Path) -> None:
-    """Compare the marts with a full refresh in many stretches, which must pass all data tests."""
-    incremental = content(stores)
-    refreshed = build_over_nothing(folder)
-    shutil.copy(stores.warehouse, refreshed.warehouse)
-    parts = "{rows_per_stretch: 20, rows_per_share: 200}"
-    run_dbt(refreshed, *BUILD, "--full-refresh", "--vars", parts, "--exclude", *WITHOUT_VIEWS)
-    full = content(refreshed)
-    assert incremental.keys() == full.keys()
-    for mart in incremental:
-        assert (mart, incremental[mart]) == (mart, full[mart])
-
-
+@pytest.mark.proof("all marts equal their definitions after every cycle, and a full refresh gives the same")
 @pytest.mark.parametrize("seed", SEEDS)
 def test_every_cycle_equals_the_definitions_and_a_full_refresh(tmp_path: Path, seed: int) -> None:
     stores = build_over_nothing(tmp_path / "stores")
-    world = make_world(seed)
+    world = filled(ValueWorld(seed))
     # Tracking begins late, but one wallet is tracked from the first block on with balances only.
     world.track(1, 1, 10)
     world.track(2, 2, 15)
@@ -307,10 +52,21 @@ def test_every_cycle_equals_the_definitions_and_a_full_refresh(tmp_path: Path, s
     world.track(6, 8, 10)
     world.track(7, 5, 25)
     world.describe(TOKEN_A, "Fungible", "AAA", 18)
+    for pair in PAIRS:
+        world.put_pair(pair)
+    # Prices from before the first block on, at midnight, at a block's own time, and just after one.
+    world.links = {1: 1, 5: 5}
+    world.enter_price(1, "src_1", time_of(-3), "0.000000000000000003")
+    world.enter_price(1, "src_1", time_of(12), "2345.67")
+    world.enter_price(1, "src_2", time_of(14), "99999999999999999999.999999999999999999")
+    world.enter_price(2, "src_2", time_of(13) + HOUR, "17.123456789012345678")
+    world.enter_price(3, "src_1", time_of(4), "1.0001")
+    world.enter_price(5, "src_3", time_of(26), "3")
     cycle(world, stores, 20)
 
     # A second tenant's windows begin; a contract turns out to be an NFT; a gap is left; blocks become final. There are
-    # history requests before a window, across one, for an untracked token, and for transactions of a wallet.
+    # history requests before a window, across one, for an untracked token, and for transactions of a wallet. Prices
+    # become stale; there are late, revised and current prices; the other ledger's token gets its own link.
     world.describe(NFT, "NotFungible", "NFT", None)
     world.track(8, 6, 25, 40, native="balance-only")
     world.request(1, 1, 1, 9)
@@ -320,7 +76,20 @@ def test_every_cycle_equals_the_definitions_and_a_full_refresh(tmp_path: Path, s
     world.finalize(12)
     # One window began with its token's creation, another one after it.
     world.create(TOKEN_A, 10, "ten_a")
+    world.enter_price(1, "src_2", time_of(18), "2300.5")
+    world.enter_price(1, "src_1", time_of(12), "2346")
+    world.enter_price(6, "src_3", time_of(30), "1800.25")
+    world.links[9] = 2
     cycle(world, stores, 36, {("token", TOKEN_A, 30), ("wallet", WALLET_B, 33), ("token", EMPTY, 30)}, history=6)
+
+    # Single changes: a price, then links, then the order of a pair's sources, then none.
+    world.enter_price(5, "src_3", time_of(28) + HOUR, "2.5")
+    transform(world, stores)
+    world.links |= {1: 2, 9: 1}
+    transform(world, stores)
+    world.put_pair(world.pairs[1]._replace(sources=("src_2", "src_1"), max_age=None))
+    transform(world, stores)
+    transform(world, stores)
 
     # The gaps are filled, one of them without rows; decimals become known; a history joins a window.
     world.describe(TOKEN_B, "Fungible", None, 6)
@@ -335,21 +104,28 @@ def test_every_cycle_equals_the_definitions_and_a_full_refresh(tmp_path: Path, s
     world.mine(45)
     transform(world, stores)
 
-    # Tracking resumes after a gap; a token that a wallet held all the time is configured. A build ends half-way.
+    # Tracking resumes after a gap; a token that a wallet held all the time is configured. A build ends half-way, with
+    # other prices and links than the next one.
     world.track(9, 1, 55)
     world.add(Subject(10, "token", "ten_a", "led_a", TOKEN_C))
     world.request(6, 10, 20, 40)
     world.finalize(44)
+    world.enter_price(1, "src_1", time_of(20), "7")
+    world.links = {1: 1, 5: 5, 9: 2}
     world.mine(52)
     collect(world)
     world.write(stores.warehouse)
-    run_dbt(stores, *LATER_RUN, "--select", "+int_balances_latest", "+balance_changes")
+    run_dbt(stores, *LATER_RUN, "--select", "+int_balances_latest", "+balance_changes", "+token_activity_values")
     world.begin()
+    world.links = {1: 2, 5: 5}
     cycle(world, stores, 58)
 
-    # Removed subjects have no marks.
+    # Removed subjects and pairs have no marks.
     world.remove(6)
     world.remove(10)
+    world.links = {5: 5}
+    world.remove_pair(2)
+    world.remove_pair(3)
     cycle(world, stores, 66)
 
     compare_with_full_refresh(stores, tmp_path / "refreshed")
@@ -390,7 +166,7 @@ def happen(world: World, number: int) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_marts_equal_the_definitions_after_random_events(tmp_path: Path, seed: int) -> None:
     stores = build_over_nothing(tmp_path / "stores")
-    world = make_world(1000 + seed)
+    world = filled(World(1000 + seed))
     world.describe(NFT, "NotFungible", "NFT", None)
     for key, first in ((1, 8), (3, 12), (4, 5), (5, 15)):
         world.track(key, key, first, native=world.random.choice(["full", "balance-only"]))
@@ -436,7 +212,7 @@ def touched(stores: Stores, first: int) -> set[str]:
 @pytest.mark.release
 def test_history_recomputes_only_balances_of_its_holders(tmp_path: Path) -> None:
     stores = build_over_nothing(tmp_path)
-    world = make_world(0)
+    world = filled(World(0))
     wallets, others = world.holders[:7], world.holders[7:]
     # Past holders never move the token in the tracked blocks, but are read there.
     world.holders = others[:12]
@@ -481,7 +257,7 @@ def test_history_recomputes_only_balances_of_its_holders(tmp_path: Path) -> None
 
 def test_a_movement_rewrites_only_its_own_holders(tmp_path: Path) -> None:
     stores = build_over_nothing(tmp_path)
-    world = make_world(11)
+    world = filled(World(11))
     world.track(1, 1, 5)
     cycle(world, stores, 30)
     with duckdb.connect() as connection:
@@ -533,7 +309,7 @@ def numbers(stores: Stores) -> dict[str, int]:
 @pytest.mark.release
 def test_an_address_keeps_its_number(tmp_path: Path) -> None:
     stores = build_over_nothing(tmp_path)
-    world = make_world(0)
+    world = filled(World(0))
     world.track(1, 1, 10)
     world.track(2, 4, 10)
     holders = world.holders

@@ -22,7 +22,8 @@ def _releases() -> list[Any]:
     """Return the archives of all releases; those between the first and the newest are slow tests."""
     archives = sorted(RELEASES.glob("*.tar.xz"), key=lambda path: [int(part) for part in _version(path).split(".")])
     ends = (archives[0], archives[-1])
-    return [pytest.param(path, id=_version(path), marks=[] if path in ends else pytest.mark.release) for path in archives]
+    rare = pytest.mark.release
+    return [pytest.param(path, id=_version(path), marks=[] if path in ends else rare) for path in archives]
 
 
 def _version(archive: Path) -> str:

@@ -40,7 +40,7 @@ def serve(address: Path, process: int) -> None:
 
 
 def _answer(connection: socket.socket, listener: socket.socket) -> None:
-    """Run one request in a process, and send its exit code and CPU seconds; kill the process when the client hangs up."""
+    """Run one request in a process, send its exit code and CPU seconds; kill it when the client hangs up."""
     listener.close()
     with connection.makefile("rb") as stream:
         request = pickle.load(stream)
