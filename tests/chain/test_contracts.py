@@ -8,6 +8,9 @@ from tests.chain.compile import compile_contracts
 from tests.chain.node import AnvilNode, NodeError
 from tests.chain.world import MAX_UINT256, MULTICALL_ADDRESS, ZERO_ADDRESS, World, call_data, holder_at
 
+# It tests a tool of the tests.
+pytestmark = pytest.mark.release
+
 ALICE, BOB, CAROL = (holder_at(index) for index in range(3))
 
 

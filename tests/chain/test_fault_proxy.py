@@ -24,6 +24,9 @@ from tests.chain.fault_proxy import (
 from tests.chain.late_answers import LATE
 from tests.chain.world import World
 
+# It tests a tool of the tests.
+pytestmark = pytest.mark.release
+
 
 @pytest.fixture
 def proxy(world: World) -> Iterator[FaultProxy]:

@@ -14,6 +14,9 @@ from tests.chain.conftest import GENESIS_TIME
 from tests.chain.node import AnvilNode, NodeError
 from tests.chain.process import free_port
 
+# It tests a tool of the tests.
+pytestmark = pytest.mark.release
+
 
 def test_options_are_in_force() -> None:
     with AnvilNode(chain_id=77, genesis_time=GENESIS_TIME, gas_limit=50_000_000, base_fee=7) as node:

@@ -20,6 +20,9 @@ from tests.chain.node import NodeError
 from tests.chain.utxo_node import UtxoNode, base_units
 from tests.chain.utxo_world import UtxoWorld
 
+# It tests a tool of the tests.
+pytestmark = pytest.mark.release
+
 START = 1_650_000_000
 # An address of regtest: the miner of a world.
 MINER = "rltc1qq6hag67dl53wl99vzg42z8eyzfz2xlkvsmqqf9"
@@ -145,7 +148,6 @@ def test_a_node_prunes_on_request_alone() -> None:
 
 
 # The node deletes files of 128 MiB: this takes 5 s.
-@pytest.mark.release
 def test_a_pruned_node_lacks_old_blocks() -> None:
     with UtxoNode(txindex=False, prune=True) as node:
         world = UtxoWorld(node)

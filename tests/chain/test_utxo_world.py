@@ -11,6 +11,9 @@ from tests.chain.utxo_node import BASE_UNITS, UtxoNode, base_units
 from tests.chain.utxo_world import KINDS, OPEN_SCRIPT, UtxoWorld, data_script, old_form, script_of, subsidy
 from tests.oracles.utxo_chain import ChainOracle, ChainTransaction
 
+# It tests a tool of the tests.
+pytestmark = pytest.mark.release
+
 
 @pytest.fixture(scope="module")
 def shared_world() -> Iterator[UtxoWorld]:

@@ -2,9 +2,14 @@
 
 from collections import Counter, defaultdict
 
+import pytest
+
 from tests.chain.conftest import GENESIS_TIME
 from tests.chain.node import AnvilNode
 from tests.chain.world import ZERO_ADDRESS, BlockRange, Token, World
+
+# It tests a tool of the tests.
+pytestmark = pytest.mark.release
 
 
 def make_traffic(node: AnvilNode, seed: int) -> tuple[World, list[Token], BlockRange]:

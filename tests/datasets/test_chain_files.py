@@ -15,6 +15,9 @@ from tests.chain.world import World, call_data
 from tests.datasets.chain_files import read_chain, write_aws, write_cryo, write_ethereum_etl, write_own
 from tests.datasets.damage import read_rows
 
+# It tests a tool of the tests.
+pytestmark = pytest.mark.release
+
 # (block, log index, token, sender, receiver, amount)
 Transfer = tuple[int, int, str, str, str, int]
 

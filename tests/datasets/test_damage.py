@@ -14,6 +14,9 @@ from tests.chain.world import World
 from tests.datasets import damage
 from tests.datasets.chain_files import write_aws, write_cryo, write_own
 
+# It tests a tool of the tests.
+pytestmark = pytest.mark.release
+
 _AMOUNT = 2**130 + 1
 
 

@@ -15,6 +15,9 @@ import pytest
 
 from tests.datasets.object_store import ObjectStore, ObjectStoreError
 
+# It tests a tool of the tests.
+pytestmark = pytest.mark.release
+
 # DuckDB must read this file in many requests.
 _ROWS = 400_000
 _ROWS_A_GROUP = 20_000

@@ -15,6 +15,9 @@ from tests.e2e import service as service_module
 from tests.e2e.service import Service, ServiceError
 from tests.waiting import eventually
 
+# It tests a tool of the tests.
+pytestmark = pytest.mark.release
+
 # `up` starts a child that ignores SIGTERM, is ready at once, and then answers requests according to `behaviour`.
 _STAND_IN = """\
 #!{python}

@@ -13,6 +13,9 @@ import pytest
 from tests.integration.warm_processes import run_forked
 from tests.waiting import eventually
 
+# It tests a tool of the tests.
+pytestmark = pytest.mark.release
+
 
 def _write_pid_and_sleep(path: Path) -> None:
     beside = path.with_suffix(".tmp")

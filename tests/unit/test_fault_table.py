@@ -8,6 +8,9 @@ import pytest
 from tests.faults.table import Row, as_markdown, named_command
 from tests.soak.growth import Growth
 
+# It tests a tool of the tests.
+pytestmark = pytest.mark.release
+
 GOOD = Row("a fault", Counter({"ok": 90, "503 busy": 4, "refused": 6}), lost=0, seconds=2.4)
 
 
