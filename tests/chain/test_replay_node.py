@@ -1,21 +1,17 @@
 """The replay node: it returns exactly the recorded transfers, and errors for unknown state."""
 
-import csv
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import urllib3
 
+from tests.chain.mainnet import FOLDER, Transfer, listed_transfers
 from tests.chain.replay_node import ReplayNode
 from tests.chain.world import TRANSFER_TOPIC
 
-FOLDER = Path(__file__).parents[3] / "shared" / "real-mainnet"
 WETH = "0xc02aaa39b223fe8d0a0e5c4f27ead9083c756cc2"
-
-pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="../shared/real-mainnet is not present")
 
 
 class Client:
@@ -47,16 +43,7 @@ def rpc(node: ReplayNode) -> Iterator[Client]:
         yield Client(node.url, pool)
 
 
-def listed_transfers() -> list[tuple[int, int, str, str, str, str, int]]:
-    with (FOLDER / "transfers.csv").open(encoding="utf-8") as lines:
-        return [
-            (int(row["block_number"]), int(row["log_index"]), row["transaction_hash"], row["token"], row["from"],
-             row["to"], int(row["value_raw"]))
-            for row in csv.DictReader(lines)
-        ]  # fmt: skip
-
-
-def transfers(logs: list[dict[str, Any]]) -> list[tuple[int, int, str, str, str, str, int]]:
+def transfers(logs: list[dict[str, Any]]) -> list[Transfer]:
     """Those with three topics, in the columns of transfers.csv."""
     return [
         (int(log["blockNumber"], 16), int(log["logIndex"], 16), log["transactionHash"], log["address"],
@@ -69,7 +56,7 @@ def transfers(logs: list[dict[str, Any]]) -> list[tuple[int, int, str, str, str,
 def test_logs_are_exactly_the_listed_transfers(rpc: Client, node: ReplayNode) -> None:
     criteria = {"fromBlock": "0x0", "toBlock": hex(node.numbers[-1]), "topics": [TRANSFER_TOPIC]}
     logs = rpc("eth_getLogs", criteria)
-    assert sorted(transfers(logs)) == sorted(listed_transfers())
+    assert sorted(transfers(logs)) == listed_transfers()
     assert any(len(log["topics"]) == 4 for log in logs)
 
 

@@ -1,9 +1,7 @@
 """Rows proven by their block: an honest node proves the collected rows, and a false answer proves nothing."""
 
-import csv
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -20,11 +18,11 @@ from pipelines.extract.jsonrpc.client import RpcClient
 from pipelines.rows import Segment
 from tests.chain.conftest import GENESIS_TIME
 from tests.chain.fault_proxy import FaultProxy, LieFault, RpcFault
+from tests.chain.mainnet import FOLDER, listed_transfers
 from tests.chain.node import AnvilNode
 from tests.chain.replay_node import ReplayNode
 from tests.chain.world import Token, World
 
-FOLDER = Path(__file__).parents[3] / "shared" / "real-mainnet"
 Tell = Callable[[list[Any], Any], Any]
 
 
@@ -228,28 +226,17 @@ def test_the_probe_recomputes_new_and_old_headers(
     assert probe(client, 31337, None).recomputes_headers is expected
 
 
-@pytest.mark.skipif(not FOLDER.is_dir(), reason="../shared/real-mainnet is not present")
 def test_transfers_of_real_blocks_are_proven() -> None:
-    with (FOLDER / "transfers.csv").open() as file:
-        listed = list(csv.DictReader(file))
-    numbers = [1_000_000, 4_369_999, 4_662_649, 18_000_000, 20_066_032, 21_925_176]
     with ReplayNode(FOLDER) as node, closing(RpcClient("mainnet", [node.url], EVM)) as client:
-        for number in numbers:
-            expected = [row for row in listed if row["block_number"] == str(number)]
-            tokens = tuple({row["token"] for row in expected})
+        for number in (1_000_000, 4_369_999, 20_000_000):
+            expected = [row for row in listed_transfers() if row[0] == number]
+            tokens = tuple({row[3] for row in expected})
             segment = Segment("token", BlockRange(number, number), tokens)
             hashes = {number: node.block_hash(number)}
             rows = prove_transfers(client, segment, hashes)
             columns = ("log_index", "transaction_hash", "token_address", "from_address", "to_address", "amount_raw")
-            assert rows.select(columns).rows() == [
-                (
-                    int(row["log_index"]),
-                    *(row[name] for name in ("transaction_hash", "token", "from", "to")),
-                    row["value_raw"],
-                )
-                for row in expected
-            ]
-            for wallet in {row["from"] for row in expected[:5]}:
+            assert rows.select(columns).rows() == [(*row[1:6], str(row[6])) for row in expected]
+            for wallet in {row[4] for row in expected[:5]}:
                 of_wallet = prove_transfers(client, Segment("wallet", segment.covered, (wallet,)), hashes)
-                indexes = [int(row["log_index"]) for row in expected if wallet in (row["from"], row["to"])]
+                indexes = [row[1] for row in expected if wallet in row[4:6]]
                 assert of_wallet["log_index"].to_list() == indexes

@@ -1,9 +1,7 @@
 """Decoding of Transfer logs: exact amounts, and only ERC-20 transfers."""
 
-import csv
 import json
 import string
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -14,9 +12,8 @@ from hypothesis import strategies as st
 
 from pipelines.extract.errors import ChainReorganised, MalformedAnswer
 from pipelines.extract.evm.logs import Log, decode_transfers
+from tests.chain.mainnet import FOLDER, listed_transfers
 from tests.chain.scripted_node import TRANSFER_TOPIC, block_hash, transfer_log, word
-
-REAL_BLOCKS = Path(__file__).parents[4] / "shared" / "real-mainnet"
 
 # Literal, so that our own arithmetic is not on both sides.
 GOLDEN = {
@@ -139,7 +136,7 @@ def test_any_log_is_decoded_exactly_or_refused(entries: list[tuple[int, dict[str
     decodes_exactly_or_is_refused(entries)
 
 
-@pytest.mark.long
+@pytest.mark.release
 @settings(max_examples=2_000)
 @given(ODD_LOGS)
 def test_many_logs_are_decoded_exactly_or_refused(entries: list[tuple[int, dict[str, Any]]]) -> None:
@@ -245,24 +242,11 @@ def test_two_hashes_of_one_block_are_a_reorganisation() -> None:
     assert caught.value.block_number == 5
 
 
-@pytest.mark.skipif(not REAL_BLOCKS.is_dir(), reason="../shared/real-mainnet is not present")
 def test_real_blocks_give_exactly_the_listed_transfers() -> None:
-    with (REAL_BLOCKS / "receipts.jsonl").open() as lines:
+    with (FOLDER / "receipts.jsonl").open() as lines:
         raw = [log for line in lines for log in json.loads(line)["logs"] if log["topics"][:1] == [TRANSFER_TOPIC]]
     rows = decode_transfers(msgspec.convert(raw, list[Log]), "ethereum", 0, 30_000_000)
-    with (REAL_BLOCKS / "transfers.csv").open(newline="") as lines:
-        listed = sorted(
-            (
-                int(row["block_number"]),
-                int(row["log_index"]),
-                row["transaction_hash"],
-                row["token"],
-                row["from"],
-                row["to"],
-                row["value_raw"],
-            )
-            for row in csv.DictReader(lines)
-        )
+    listed = [(*row[:6], str(row[6])) for row in listed_transfers()]
     columns = ("block_number", "log_index", "transaction_hash", "token_address", "from_address", "to_address")
     assert rows.select(*columns, "amount_raw").rows() == listed
     assert len(raw) > len(listed)
