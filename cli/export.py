@@ -15,7 +15,6 @@ from control.networks.in_force import networks_in_force
 from control.settings import Settings
 from control.store import open_store
 from pipelines.deliver.export import ExportError, Format, Listener, export
-from pipelines.deliver.raw_export import export_raw
 from warehouse import copies
 from warehouse.port import Warehouse
 from warehouse.versions import tenant_versions_of
@@ -104,6 +103,9 @@ def run_raw_export(
         ExportError: the network is not defined, or as `pipelines.deliver.raw_export.export_raw`.
         FolderError, FolderBusyError, DamagedFileError: as `export_raw`.
     """
+    # It imports web3, which other exports do not need.
+    from pipelines.deliver.raw_export import export_raw
+
     networks = networks_in_force(settings)
     if network_name not in networks:
         raise ExportError(f"network {network_name!r} is not defined; there are {', '.join(networks)}")

@@ -40,10 +40,10 @@ class Port:
 
 def ports_of(settings: Settings) -> list[Port]:
     """Return the ports that `ledgermart up` needs."""
-    return [
-        Port("API", "LEDGERMART_API_PORT", settings.api_host, settings.api_port),
-        Port("Dagster", "LEDGERMART_DAGSTER_PORT", "127.0.0.1", settings.dagster_port),
-    ]
+    ports = [Port("API", "LEDGERMART_API_PORT", settings.api_host, settings.api_port)]
+    if settings.dagster_pages:
+        ports.append(Port("Dagster", "LEDGERMART_DAGSTER_PORT", "127.0.0.1", settings.dagster_port))
+    return ports
 
 
 def find_unusable(ports: Iterable[Port]) -> dict[Port, str]:

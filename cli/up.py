@@ -76,7 +76,7 @@ def children_of(settings: Settings) -> list[Child]:
     def child(name: str, started: list[str], needs: Path | None = None, stop_seconds: float = _STOP_SECONDS) -> Child:
         return Child(name, started, logs / f"{name}.log", memory, needs, stop_seconds)
 
-    return [
+    children = [
         child("worker", module("pipelines.worker")),
         child("code-server", module("dagster", *_CODE_SERVER, "--socket", str(code_server))),
         child(
@@ -85,8 +85,10 @@ def children_of(settings: Settings) -> list[Child]:
             stop_seconds=_API_STOP_SECONDS,
         ),
         child("daemon", module("dagster._daemon", "run", "-w", str(WORKSPACE), "--log-level", "warning"), code_server),
-        child("dagster", module("cli.dagster_pages"), code_server),
     ]
+    if settings.dagster_pages:
+        children.append(child("dagster", module("cli.dagster_pages"), code_server))
+    return children
 
 
 def _is_open(path: Path) -> bool:
@@ -205,7 +207,8 @@ def run(settings: Settings, console: Console, *, has_tenant: bool) -> None:
         signal.signal(number, lambda *_: stopping.set())
     children = children_of(settings)
     console.print(f"API           http://{settings.api_host}:{settings.api_port}/docs")
-    console.print(f"Dagster       http://127.0.0.1:{settings.dagster_port}/runs")
+    if settings.dagster_pages:
+        console.print(f"Dagster       http://127.0.0.1:{settings.dagster_port}/runs")
     console.print(f"logs          {settings.data_dir / 'logs'}")
     if not has_tenant:
         console.print(

@@ -108,6 +108,11 @@ VARIABLES = (
     ),
     Variable("LEDGERMART_REPORTS_PROVIDER", "builtin", "renderer of the reports: `builtin` or `superset`"),
     Variable("LEDGERMART_SUPERSET_URL", "http://127.0.0.1:8088", "origin under which browsers reach Superset"),
+    Variable(
+        "LEDGERMART_DAGSTER_PAGES",
+        "yes",
+        "`no` makes `ledgermart up` leave out Dagster's web pages; schedules run as before",
+    ),
     Variable("LEDGERMART_DAGSTER_PORT", "3000", "port of Dagster's web pages"),
     Variable(
         "LEDGERMART_DAGSTER_WRITES",
@@ -240,6 +245,7 @@ class Settings:
     public_url: str | None
     reports_provider: ReportsProvider
     superset_url: str
+    dagster_pages: bool
     dagster_port: int
     dagster_writes: bool
     cycle_seconds: int
@@ -344,6 +350,7 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
         public_url=_origin(variables, "LEDGERMART_PUBLIC_URL") if variables.get("LEDGERMART_PUBLIC_URL") else None,
         reports_provider=_provider(variables, "LEDGERMART_REPORTS_PROVIDER"),
         superset_url=_origin(variables, "LEDGERMART_SUPERSET_URL"),
+        dagster_pages=_yes_or_no(variables, "LEDGERMART_DAGSTER_PAGES"),
         dagster_port=_integer(variables, "LEDGERMART_DAGSTER_PORT", 1, 65_535),
         dagster_writes=_yes_or_no(variables, "LEDGERMART_DAGSTER_WRITES"),
         cycle_seconds=_integer(variables, "LEDGERMART_CYCLE_SECONDS", 1, 86_400),

@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
 
@@ -76,7 +76,18 @@ def create_tables(connection: duckdb.DuckDBPyConnection) -> None:
     ).fetchone()
     if made_of == (_fingerprint(),):
         return
-    connection.execute(_definitions())
+    is_new = connection.execute("select 1 from duckdb_schemas() where schema_name = 'raw'").fetchone() is None
+    # Outside a transaction, each of the statements waits for the disk.
+    with transaction(connection) if is_new else nullcontext():
+        connection.execute(_definitions())
+        if not is_new:
+            _upgrade_tables(connection)
+        connection.execute(_views())
+        connection.execute(f"comment on view raw.movements is '{_fingerprint()}'")
+
+
+def _upgrade_tables(connection: duckdb.DuckDBPyConnection) -> None:
+    """Give older tables the present names and columns."""
     columns = "select table_name, column_name from duckdb_columns() where schema_name = 'raw'"
     for table, column in connection.execute(columns).fetchall():
         if (table, column) in _RENAMED:
@@ -94,8 +105,6 @@ def create_tables(connection: duckdb.DuckDBPyConnection) -> None:
     if ("verified_ranges", "is_sampled") not in known:
         # Earlier releases also counted final ranges that were read once, and the rows do not show the difference.
         connection.execute("delete from raw.verified_ranges")
-    connection.execute(_views())
-    connection.execute(f"comment on view raw.movements is '{_fingerprint()}'")
 
 
 @cache

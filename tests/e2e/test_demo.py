@@ -31,11 +31,11 @@ from tests.e2e.service import Service
 class MisledService(Service):
     preferred_ports = (None, None)
 
-    def __init__(self, data_dir, rpc_url, *rest):
+    def __init__(self, data_dir, rpc_url, extra, network):
         proxy = FaultProxy(rpc_url)
         proxy.inject(LostLogsFault())
         proxy.start()
-        super().__init__(data_dir, proxy.url, *rest)
+        super().__init__(data_dir, proxy.url, {**extra, "LEDGERMART_DAGSTER_PAGES": "no"}, network)
 
 demo.Service = MisledService
 sys.exit(demo.main())
@@ -72,7 +72,13 @@ import sys
 from tests.e2e import demo
 from tests.e2e.service import Service
 
-Service.preferred_ports = (None, None)
+class QuietService(Service):
+    preferred_ports = (None, None)
+
+    def __init__(self, data_dir, rpc_url, extra, network):
+        super().__init__(data_dir, rpc_url, {**extra, "LEDGERMART_DAGSTER_PAGES": "no"}, network)
+
+demo.Service = QuietService
 sys.exit(demo.main())
 """
 
@@ -196,7 +202,7 @@ def test_up_restarts_a_killed_api_and_refuses_a_second_start(demo: Demo) -> None
     eventually(lambda: demo.api_is_ready, "the API is ready again")
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_every_end_of_a_launched_run_is_recorded(demo: Demo) -> None:
     dagster = demo.dagster
     assert (demo.folder / "code-server.sock").stat().st_mode & 0o077 == 0
@@ -226,7 +232,7 @@ def test_every_end_of_a_launched_run_is_recorded(demo: Demo) -> None:
     eventually(lambda: dagster.status(done) == "SUCCESS", "the next run succeeds")
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_a_killed_worker_is_started_again(demo: Demo) -> None:
     starts, worker = demo.worker_starts, demo.child("pipelines.worker")
     assert worker is not None
@@ -243,7 +249,7 @@ def test_a_worker_ends_when_the_definitions_change(demo: Demo) -> None:
     assert "the worker must be restarted" in demo.worker_log
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_a_chain_of_outputs_agrees_with_the_scan_of_its_node(tmp_path: Path) -> None:
     start = command(["-c", _UTXO_DEMO], tmp_path / "demo")
     done = subprocess.run([*start, "--family", "utxo"], capture_output=True, text=True, check=False)
@@ -255,7 +261,7 @@ def test_a_chain_of_outputs_agrees_with_the_scan_of_its_node(tmp_path: Path) -> 
     assert "422 native-asset" in done.stdout
 
 
-@pytest.mark.long
+@pytest.mark.release
 def test_a_lost_transfer_is_found(tmp_path: Path) -> None:
     done = subprocess.run(command(["-c", _LYING_DEMO], tmp_path / "demo"), capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stdout + done.stderr

@@ -26,7 +26,6 @@ from control.networks.definitions import load_networks
 from control.operations import HistoryRequest, OperationRow
 from control.settings import load_settings
 from control.snapshot import read_snapshot
-from control.store import open_store
 from control.subjects import SubjectRow, TokenCreate, WalletCreate
 from pipelines.attestations.collecting import Periods, collect_attestations
 from pipelines.chain.checks import check_batch
@@ -48,6 +47,7 @@ from pipelines.raw.database import open_warehouse
 from pipelines.tenants.configuration import open_batch, replace_control
 from pipelines.tenants.price_configuration import read_manual_prices_to_copy
 from tests.integration.warm_processes import console_command, run_forked
+from tests.templates import open_migrated
 from tests.waiting import Naps
 from warehouse.versions import current_publication
 
@@ -203,8 +203,7 @@ class Service:
         }
         self.settings = load_settings(self.variables)
         self.networks = load_networks(definitions, self.variables)
-        self.store = open_store(self.settings)
-        self.store.migrate()
+        self.store = open_migrated(self.settings)
         # Tenants with imported rows that are not switched to this shard yet.
         self.arrived: list[str] = []
         self._batches = 0

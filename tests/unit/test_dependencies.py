@@ -7,6 +7,7 @@ import sys
 import tomllib
 from importlib.metadata import packages_distributions, requires, version
 
+import pytest
 from packaging.requirements import Requirement
 
 from tests import CHECKOUT
@@ -49,6 +50,7 @@ def test_declared_dependencies_equal_the_imported_ones() -> None:
     assert declared >= NOT_IMPORTED
 
 
+@pytest.mark.release
 def test_packages_of_a_cluster_are_not_imported_unless_configured() -> None:
     code = "import sys, pipelines.definitions, api.app, cli.main; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=CHECKOUT)

@@ -12,6 +12,7 @@ from cli.main import main
 from control import access
 from control.settings import load_settings
 from control.store import open_store
+from tests.templates import open_migrated
 
 
 @pytest.fixture
@@ -20,8 +21,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("LEDGERMART_DATA_DIR", str(tmp_path))
     for variable in ("DAGSTER_HOME", "LEDGERMART_DAGSTER_DIR", "LEDGERMART_CODE_SERVER_SOCKET"):
         monkeypatch.setenv(variable, "")
-    with closing(open_store(load_settings())) as store:
-        store.migrate()
+    open_migrated(load_settings()).close()
     return tmp_path
 
 

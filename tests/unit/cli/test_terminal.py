@@ -2,7 +2,6 @@
 
 import io
 import json
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from cli.status import print_status
 from cli.terminal import Terminal, plain, plain_line
 from control.errors import ControlError
 from control.settings import load_settings
-from control.store import open_store
+from tests.templates import open_migrated
 
 HOSTILE = (
     "\x1b[31mred\x1b[0m \x00nul \u202eright-to-left \u2066isolate \u200bwidth \x9b2Jclear \x85 \ud800 "
@@ -79,8 +78,7 @@ def test_error_of_a_cycle_is_one_plain_line(folder: Path, monkeypatch: pytest.Mo
     result = CycleResult(3, f"local: {HOSTILE}\n[/nothing] second line", None, None, is_new_version=False)
     monkeypatch.setattr("cli.cycle.run_cycle", lambda *_, **__: result)
     folder.mkdir(mode=0o700)
-    with closing(open_store(load_settings({"LEDGERMART_DATA_DIR": str(folder)}))) as store:
-        store.migrate()
+    open_migrated(load_settings({"LEDGERMART_DATA_DIR": str(folder)})).close()
     done = CliRunner().invoke(commands.main, ["cycle"])
     assert (done.exit_code, done.stderr) == (3, f"local: {SHOWN} [/nothing] second line\n")
     done = CliRunner().invoke(commands.main, ["cycle", "--json"])

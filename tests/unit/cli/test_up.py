@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,11 +21,11 @@ from rich.console import Console
 from cli import up
 from cli.data_folder import check_socket
 from cli.main import main
-from cli.ports import Port, check_ports, find_exposure, find_unusable
+from cli.ports import Port, check_ports, find_exposure, find_unusable, ports_of
 from cli.terminal import Terminal
 from control.settings import load_settings
-from control.store import open_store
 from tests.chain.process import free_port
+from tests.templates import open_migrated
 
 # The fixture `folder` replaces it.
 up_start = up.start
@@ -234,6 +235,19 @@ def test_only_the_api_and_the_pages_listen_on_a_port(folder: Path) -> None:
     assert {one.memory_bytes for one in children.values()} == {settings.process_memory_mb * 1_000_000}
 
 
+def test_service_without_dagsters_pages_lacks_their_process_and_port(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def parts() -> tuple[set[str], set[str]]:
+        settings = load_settings()
+        return {one.name for one in up.children_of(settings)}, {port.name for port in ports_of(settings)}
+
+    processes, ports = parts()
+    monkeypatch.setenv("LEDGERMART_DAGSTER_PAGES", "no")
+    assert parts() == (processes - {"dagster"}, ports - {"Dagster"})
+    assert {"worker", "api", "code-server", "daemon"} < processes
+
+
 def test_up_without_a_tenant_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told = io.StringIO()
     settings = load_settings()
@@ -244,10 +258,13 @@ def test_up_without_a_tenant_is_refused(folder: Path, monkeypatch: pytest.Monkey
         for has_tenant in (True, False):
             up.run(settings, Console(file=told, soft_wrap=True), has_tenant=has_tenant)
             assert ("There is no tenant yet" in told.getvalue()) is not has_tenant
+        without_pages = io.StringIO()
+        up.run(replace(settings, dagster_pages=False), Console(file=without_pages), has_tenant=True)
     finally:
         for number, handler in zip((signal.SIGINT, signal.SIGTERM), before, strict=True):
             signal.signal(number, handler)
     assert f"http://127.0.0.1:{settings.dagster_port}/runs" in told.getvalue()
+    assert "Dagster" not in without_pages.getvalue()
 
 
 def test_worker_alone_has_the_memory_limit_of_a_process_of_up(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -257,9 +274,7 @@ def test_worker_alone_has_the_memory_limit_of_a_process_of_up(folder: Path, monk
     monkeypatch.setenv("LEDGERMART_PROCESS_MEMORY_MB", "2000")
     assert "there is no control store yet" in error_of("worker")
     assert not started
-    store = open_store(load_settings())
-    store.migrate()
-    store.close()
+    open_migrated(load_settings()).close()
     before = os.umask(0o077)
     try:
         assert CliRunner().invoke(main, ["worker"]).exit_code == 0

@@ -6,9 +6,18 @@ import duckdb
 import polars as pl
 import pytest
 
+from pipelines.raw import database
 from pipelines.raw.database import create_tables, movement_views
 from pipelines.tables.sources import DBT_FILE, SOURCES, TABLES, dbt_text
 from pipelines.tables.table import Table
+
+
+@pytest.fixture(scope="module")
+def unchanged() -> Iterator[duckdb.DuckDBPyConnection]:
+    """A warehouse for tests that only read."""
+    with duckdb.connect() as connection:
+        create_tables(connection)
+        yield connection
 
 
 @pytest.fixture
@@ -46,13 +55,13 @@ def test_every_table_is_unique_and_described() -> None:
 
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
-def test_the_warehouse_has_the_columns_as_described(connection: duckdb.DuckDBPyConnection, table: Table) -> None:
-    assert columns_of(connection, table.name) == [(c.name, c.type, c.is_nullable) for c in table.columns]
+def test_the_warehouse_has_the_columns_as_described(unchanged: duckdb.DuckDBPyConnection, table: Table) -> None:
+    assert columns_of(unchanged, table.name) == [(c.name, c.type, c.is_nullable) for c in table.columns]
 
 
 @pytest.mark.parametrize("view", [view for source in SOURCES for view in source.views], ids=lambda view: view.name)
-def test_views_have_the_columns_as_described(connection: duckdb.DuckDBPyConnection, view: Table) -> None:
-    stored = [(name, type_) for name, type_, _ in columns_of(connection, view.name)]
+def test_views_have_the_columns_as_described(unchanged: duckdb.DuckDBPyConnection, view: Table) -> None:
+    stored = [(name, type_) for name, type_, _ in columns_of(unchanged, view.name)]
     assert stored == [(column.name, column.type) for column in view.columns]
 
 
@@ -68,6 +77,16 @@ def test_exact_numbers_reach_the_warehouse_through_frames(connection: duckdb.Duc
     )
     stored = connection.execute("select amount_raw::varchar from raw.internal_transfers").fetchall()
     assert stored == [(str(largest),)]
+
+
+def test_interrupted_creation_leaves_no_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    with duckdb.connect() as connection:
+        with monkeypatch.context() as patched:
+            patched.setattr(database, "_views", lambda: "select missing")
+            with pytest.raises(duckdb.BinderException, match="missing"):
+                create_tables(connection)
+        assert connection.execute("select table_name from duckdb_tables()").fetchall() == []
+        create_tables(connection)
 
 
 def test_missing_column_is_added_and_rows_are_kept(connection: duckdb.DuckDBPyConnection) -> None:
