@@ -7,7 +7,7 @@ import pytest
 
 from tests.chain.conftest import GENESIS_TIME
 from tests.chain.node import AnvilNode
-from tests.chain.world import MAX_UINT256, ZERO_ADDRESS, BlockRange, Token, World, holder_at
+from tests.chain.world import MAX_UINT256, ZERO_ADDRESS, BlockRange, Token, World
 from tests.integration.conftest import MakeService
 from tests.integration.harness import LocalNetwork, Service
 from tests.oracles.node import check_anchors, check_truth, instant
@@ -89,63 +89,9 @@ def test_rows_and_coverage_are_exactly_the_nodes(chain: Chain, make_service: Mak
     assert count == (len(chain.world.transfer_logs(chain.opening, chain.traffic.last)), len(chain.tokens))
 
 
-def test_wallet_alone_collects_transfers_in_both_directions(chain: Chain, make_service: MakeService) -> None:
-    service = chain.service(make_service)
-    wallet = chain.world.wallets[1]
-    service.wallet(service.tenant(), wallet, tracked_from=instant(chain.node, chain.opening))
-    service.good_cycle()
-    check_truth(service, chain.node)
-    check_anchors(service, chain.node)
-    directions = service.query(
-        "select distinct from_address = ?, to_address = ? from raw.token_transfers", [wallet] * 2
-    )
-    assert {(True, False), (False, True)} <= set(directions)
-
-
-def test_largest_amount_is_exact(chain: Chain, make_service: MakeService) -> None:
-    service = chain.service(make_service)
-    service.token(service.tenant(), chain.huge.address, tracked_from=instant(chain.node, chain.opening))
-    service.good_cycle()
-    amounts = service.query("select amount_raw::varchar from raw.token_transfers")
-    assert amounts == [(str(2**256 - 1),)] * 2
-    assert service.query("select distinct total_supply_raw::varchar from raw.supply_observations") == [
-        (str(2**256 - 1),)
-    ]
-    held = service.query(
-        """
-        select block_number, quantity_raw::varchar from raw.balance_observations
-        where holder_address = ? and quantity_raw > 0
-        """,
-        [chain.world.wallets[1]],
-    )
-    assert held == [(chain.node.head(), str(2**256 - 1))]
-
-
-def test_transactions_have_fee_failure_and_creation(chain: Chain, make_service: MakeService) -> None:
-    service = chain.service(make_service)
-    wallet = chain.world.wallets[0]
-    service.wallet(service.tenant(), wallet, tracked_from=instant(chain.node, chain.traffic.last))
-    service.good_cycle()
-    check_truth(service, chain.node)
-    rows = service.query(
-        """
-        select to_address, created_address is not null, is_success, value_raw::varchar, fee_raw > 0::bignum
-        from raw.transactions order by transaction_index
-        """
-    )
-    assert rows == [(None, True, True, "0", True), (chain.gold.address, False, False, "1", True)]
-
-
-@pytest.mark.parametrize("has_multicall", [True, False])
-def test_wallet_holdings_are_read_before_its_window(
-    chain: Chain, make_service: MakeService, has_multicall: bool
-) -> None:
-    """Native, common and configured tokens, by Multicall3 or without it, also those that never move afterwards."""
-    service = chain.service(
-        make_service,
-        common_tokens=[("OLD", chain.old.address, 0)],
-        multicall_address=None if has_multicall else EMPTY_ADDRESS,
-    )
+def test_wallet_holdings_are_read_before_its_window(chain: Chain, make_service: MakeService) -> None:
+    """Native, common and configured tokens, also those that never move afterwards."""
+    service = chain.service(make_service, common_tokens=[("OLD", chain.old.address, 0)])
     tenant = service.tenant()
     wallet = chain.world.wallets[5]
     opened_at = chain.node.head()
@@ -161,9 +107,6 @@ def test_wallet_holdings_are_read_before_its_window(
         token.address: chain.world.balance_of(token, wallet, opened_at - 1) for token in (chain.gold, chain.old)
     }
     assert {token: int(quantity) for token, quantity in held} == expected
-    assert service.query("select list_contains(capabilities, 'multicall') from raw.network_states") == [
-        (has_multicall,)
-    ]
 
 
 def test_metadata_has_the_kind_of_each_contract(chain: Chain, make_service: MakeService) -> None:
@@ -214,15 +157,16 @@ def test_untracked_token_has_only_metadata(chain: Chain, make_service: MakeServi
     assert not any(rows[table] for table in ("token_transfers", "coverage", "balance_observations", "view_ranges"))
 
 
-def test_two_tenants_share_one_collection(chain: Chain, make_service: MakeService) -> None:
-    """The second tenant has a shorter window: no blocks are collected again, but it gets its own anchors."""
+def test_tenants_share_one_collection(chain: Chain, make_service: MakeService) -> None:
+    """The third tenant has a shorter window: no blocks are collected again, but it gets its own anchors."""
     service = chain.service(make_service)
-    acme, other = service.tenant("acme"), service.tenant("other")
-    later = chain.opening + 3
-    service.token(acme, chain.gold.address, tracked_from=instant(chain.node, chain.opening))
+    for name in ("acme", "second"):
+        service.token(service.tenant(name), chain.gold.address, tracked_from=instant(chain.node, chain.opening))
     service.good_cycle()
     before = service.raw_rows()
-    service.token(other, chain.gold.address, tracked_from=instant(chain.node, later))
+    assert len(before["coverage"]) == 1
+    later = chain.opening + 3
+    service.token(service.tenant("third"), chain.gold.address, tracked_from=instant(chain.node, later))
     second = service.good_cycle()
     assert second.ranges == []
     assert "token_transfers" not in second.rows
@@ -230,15 +174,6 @@ def test_two_tenants_share_one_collection(chain: Chain, make_service: MakeServic
     assert (after["token_transfers"], after["coverage"]) == (before["token_transfers"], before["coverage"])
     check_truth(service, chain.node)
     check_anchors(service, chain.node)
-
-
-def test_two_tenants_in_one_cycle_collect_once(chain: Chain, make_service: MakeService) -> None:
-    service = chain.service(make_service)
-    for name in ("acme", "other"):
-        service.token(service.tenant(name), chain.gold.address, tracked_from=instant(chain.node, chain.opening))
-    service.good_cycle()
-    check_truth(service, chain.node)
-    assert len(service.raw_rows()["coverage"]) == 1
 
 
 def test_nothing_new_writes_nothing(chain: Chain, make_service: MakeService) -> None:
@@ -325,26 +260,6 @@ def test_nothing_is_collected_between_disable_and_enable(node: AnvilNode, make_s
     assert moved <= {holder for (holder,) in anchored}
 
 
-def test_window_that_closes_after_the_head_ends_at_its_last_block(node: AnvilNode, make_service: MakeService) -> None:
-    """Tracking is disabled between the newest block and the next one, so the window ends before the next block."""
-    world = World(node, wallet_count=4)
-    gold = world.deploy_token("GOLD", 18)
-    opening = world.distribute(gold, 10)
-    service = make_service(LocalNetwork("local", node.url))
-    tenant = service.tenant()
-    subject = service.token(tenant, gold.address, tracked_from=instant(node, opening))
-    service.good_cycle()
-    closing = instant(node, opening).replace(microsecond=0)
-    service.track(tenant, subject, False, closing.fromtimestamp(closing.timestamp() + 30, closing.tzinfo))
-    service.good_cycle()
-    assert service.query("select from_block, to_block from raw.view_ranges") == [(opening, None)]
-    for _ in range(4):
-        world.distribute(gold, 10)
-    service.good_cycle()
-    assert service.query("select from_block, to_block from raw.view_ranges") == [(opening, opening + 2)]
-    check_truth(service, node)
-
-
 def test_window_between_two_blocks_collects_nothing(node: AnvilNode, make_service: MakeService) -> None:
     world = World(node, wallet_count=4, block_seconds=12)
     gold = world.deploy_token("GOLD", 18)
@@ -388,23 +303,3 @@ def test_many_subjects_with_different_windows(node: AnvilNode, make_service: Mak
     service.good_cycle()
     check_truth(service, node)
     check_anchors(service, node)
-
-
-def test_token_moves_after_the_snapshot_of_another_tenants_cycle(node: AnvilNode, make_service: MakeService) -> None:
-    """A window that begins in blocks collected for another tenant also gets its anchors and holdings."""
-    world = World(node, wallet_count=4)
-    gold = world.deploy_token("GOLD", 18)
-    world.distribute(gold, 1000)
-    service = make_service(LocalNetwork("local", node.url))
-    acme, other = service.tenant("acme"), service.tenant("other")
-    first = node.head() + 1
-    world.transfer(gold, world.wallets[0], world.wallets[1], 5)
-    world.mine()
-    service.token(acme, gold.address, tracked_from=instant(node, first))
-    world.transfer(gold, world.wallets[2], holder_at(77), 5)
-    second = world.mine()
-    service.good_cycle()
-    service.token(other, gold.address, tracked_from=instant(node, second))
-    service.good_cycle()
-    check_anchors(service, node)
-    check_truth(service, node)

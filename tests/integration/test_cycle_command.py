@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +9,13 @@ import pytest
 
 from control import subjects
 from control.operations import Status
-from pipelines.deliver.progress import read_progress
 from tests.chain.fault_proxy import FaultProxy, HttpFault
 from tests.chain.node import AnvilNode
 from tests.chain.process import free_port
-from tests.chain.scripted_node import ScriptedNode
 from tests.chain.world import World
-from tests.integration.conftest import READY_NETWORKS, MakeService
-from tests.integration.harness import LocalNetwork, Service
-from tests.integration.test_values_transform import COLUMNS as VALUES
+from tests.integration.conftest import READY_NETWORKS
+from tests.integration.harness import Service
+from tests.integration.transformed import VALUE_COLUMNS as VALUES
 from tests.oracles.node import instant
 from warehouse.lock import writer_lock
 from warehouse.versions import current_publication
@@ -83,59 +80,21 @@ def test_cycle_publishes_healthy_networks_and_reports_failed_ones(node: AnvilNod
     assert (second["status"], second["head"], second["collected"]) == ("Unreachable", None, [])
     assert "second: eth_" in second["error"]
     assert second["error"] in result["error"]
+    assert "Stack Trace" in (service.settings.data_dir / "logs" / "cycle.log").read_text()
     assert result["published"].keys() == {"version", "publishedAt", "isNew"}
     assert (result["published"]["version"], result["published"]["isNew"]) == (before.version + 1, True)
     assert service.published("select status from marts.networks order by network") == [("Healthy",), ("Unreachable",)]
     assert service.published("select count(*), max(block_number) from marts.token_activities") == [(4, opening)]
 
-    # Once its node is up, a cycle of the second network alone catches up.
-    service.point_at("second", node.url)
-    result = output(service, "cycle", "--network", "second")
-    assert result["networks"].keys() == {"second"}
-    assert result["networks"]["second"]["collectedTo"] == opening
-    assert service.published("select count(*) from marts.token_activities") == [(8,)]
+    # Without new data there is no new version; a cycle of one network reports it alone.
     version = result["published"]["version"]
-
-    # Without new data there is no new version.
-    result = output(service, "cycle")
+    result = output(service, "cycle", "--network", "local")
     assert (result["published"]["version"], result["published"]["isNew"]) == (version, False)
-    assert result["networks"].keys() == {"local", "second"}
-    assert {name: network["collected"] for name, network in result["networks"].items()} == {"local": [], "second": []}
+    assert {name: network["collected"] for name, network in result["networks"].items()} == {"local": []}
 
     rows = {row["network"]: row for row in output(service, "status")["networks"]}
     assert (rows["local"]["status"], rows["local"]["tokens"], rows["local"]["tracked"]) == ("Healthy", 1, 1)
-    assert rows["second"]["collectedTo"] == opening
-
-
-@pytest.mark.release
-def test_every_cycle_reports_a_dead_node_in_one_line_and_counts_failures(ready_service: Service) -> None:
-    service = ready_service
-    tenant = service.tenant()
-    service.point_at("local", f"http://127.0.0.1:{free_port()}")
-    service.wallet(tenant, "0x" + "11" * 20, tracked_from=datetime.now(UTC))
-    result = output(service, "cycle", code=3)
-    assert {name: network["status"] for name, network in result["networks"].items()} == {"local": "Unreachable"}
-    assert result["networks"]["local"]["error"] in result["error"]
-    progress = read_progress(service.settings.data_dir)
-    assert progress is not None
-    assert progress.networks["local"].failures_in_a_row == 1
-    assert result["batch"] == progress.batch_id
-
-    # A second network fails as well; without `--json` the errors are one line.
-    service.ledger(tenant, "second")
-    with ScriptedNode(chain_id=5) as wrong:
-        service.point_at("second", wrong.url)
-        service.wallet(tenant, "0x" + "11" * 20, tracked_from=datetime.now(UTC), ledger="second")
-        done = service.ledgermart("cycle")
-    assert done.returncode == 3
-    progress = read_progress(service.settings.data_dir)
-    assert progress is not None
-    assert progress.networks["local"].failures_in_a_row == 2
-    (line,) = done.stderr.splitlines()
-    assert "local: eth_" in line
-    assert "serves chain 5, not 31337" in line
-    assert "Traceback" not in done.stdout
-    assert "Stack Trace" in (service.settings.data_dir / "logs" / "cycle.log").read_text()
+    assert (rows["local"]["collectedTo"], rows["second"]["collectedTo"]) == (opening, None)
 
 
 @pytest.mark.release
@@ -229,20 +188,17 @@ def test_cycle_of_an_unusable_network_is_refused(network: str, words: list[str],
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("variable", "value"),
-    [
-        ("LEDGERMART_CYCLE_SECONDS", "often"),
-        ("LEDGERMART_API_PORT", "70000"),
-        ("LEDGERMART_CONTROL_URL", "mysql://host/database"),
-        ("LEDGERMART_NETWORKS", "/nowhere/networks.toml"),
-    ],
-)
-def test_malformed_variable_is_named(variable: str, value: str, ready_service: Service) -> None:
-    done = ready_service.ledgermart("cycle", **{variable: value})
-    assert done.returncode == 2
-    assert variable in done.stderr
-    assert "Traceback" not in done.stderr
+def test_malformed_variable_and_network_definition_are_named(ready_service: Service) -> None:
+    definitions = ready_service.settings.networks_file
+    definitions.write_text(definitions.read_text().replace("chain_id = 31337", 'chain_id = "mainnet"', 1))
+    for variables, named in (
+        ({"LEDGERMART_API_PORT": "70000"}, "LEDGERMART_API_PORT"),
+        ({}, "network 'local': field 'chain_id'"),
+    ):
+        done = ready_service.ledgermart("cycle", **variables)
+        assert done.returncode == 2
+        assert named in done.stderr
+        assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -257,15 +213,6 @@ def test_a_missing_control_store_is_an_error_in_one_line(parameters: str, reason
     assert line.startswith("Error: the control store cannot be used: ")
     assert reason in line
     assert "hidden-word" not in line
-
-
-def test_malformed_network_definition_is_named(ready_service: Service) -> None:
-    definitions = ready_service.settings.networks_file
-    definitions.write_text(definitions.read_text().replace("chain_id = 31337", 'chain_id = "mainnet"', 1))
-    done = ready_service.ledgermart("cycle")
-    assert done.returncode == 2
-    assert "network 'local': field 'chain_id'" in done.stderr
-    assert "Traceback" not in done.stderr
 
 
 def test_keys_are_made_listed_and_revoked(ready_service: Service) -> None:
@@ -332,13 +279,3 @@ def test_status_shows_requests_and_the_configuration_as_it_is_now(ready_service:
     service.point_at("local", "http://127.0.0.1:1")
     local = output(service, "status")["networks"][0]
     assert (local["network"], local["status"], local["detail"]) == ("local", "Unknown", None)
-
-
-def test_wrong_chain_fails_its_network_alone(node: AnvilNode, make_service: MakeService) -> None:
-    service = make_service(LocalNetwork("local", node.url), LocalNetwork("second", node.url, chain_id=5))
-    tenant = service.tenant(network="second")
-    service.wallet(tenant, "0x" + "11" * 20, tracked_from=instant(node, 0), ledger="second")
-    report = service.cycle("second")
-    assert report.error is not None
-    assert "serves chain 31337, not 5" in report.error
-    assert service.good_cycle("local").head == 0

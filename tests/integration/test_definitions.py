@@ -4,7 +4,7 @@ import json
 import time
 import uuid
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -28,7 +28,6 @@ from pipelines.extract.families import family_of, open_node
 from pipelines.extract.family import Node
 from pipelines.raw.database import open_warehouse
 from tests.chain.node import AnvilNode
-from tests.chain.process import free_port
 from tests.chain.world import Token, World
 from tests.integration.harness import Service
 from tests.oracles.node import instant
@@ -112,12 +111,6 @@ def test_definitions_load_with_all_shipped_networks(service: Service) -> None:
     } <= checks
 
 
-def test_disabled_network_has_no_assets(service: Service) -> None:
-    keys = build_definitions(shipped_networks(without="gnosis")).resolve_asset_graph().get_all_asset_keys()
-    assert not [key for key in keys if key.path[0] == "gnosis"]
-    assert network_key("base", "token_transfers") in keys
-
-
 _NOTHING = "there is nothing to do before LEDGERMART_CYCLE_SECONDS have passed"
 
 
@@ -160,6 +153,14 @@ class Sensor:
         self.cursor = json.dumps({**cursor, "memory": {**cursor.get("memory", {}), **memory}})
 
 
+def edit_progress(service: Service, network: str | None = None, **fields: object) -> None:
+    """Change the last cycle's progress file, at the top level or for a network."""
+    path = service.settings.data_dir / "progress.json"
+    progress = json.loads(path.read_bytes())
+    (progress if network is None else progress["networks"][network]).update(fields)
+    path.write_text(json.dumps(progress))
+
+
 class System:
     """A service with a token tracked on the network `local`, collected up to the head."""
 
@@ -178,12 +179,7 @@ class System:
     def cycle(self) -> None:
         """Run a successful cycle, and record its rows as published without dbt."""
         self.service.good_cycle()
-        self.edit_progress("local", has_unfinished_history=False)
-        self.publish()
-
-    def fail(self) -> None:
-        """Run a cycle that cannot collect; record its network state as published."""
-        assert self.service.cycle().error is not None
+        edit_progress(self.service, "local", has_unfinished_history=False)
         self.publish()
 
     def publish(self) -> None:
@@ -191,14 +187,7 @@ class System:
         settings = self.service.settings
         if current_publication(settings.serving_dir) is None:
             publish(settings.marts_path, settings.serving_dir, 1)
-        self.edit_progress(is_behind=False)
-
-    def edit_progress(self, network: str | None = None, **fields: object) -> None:
-        """Change the last cycle's progress file, at the top level or for a network."""
-        path = self.service.settings.data_dir / "progress.json"
-        progress = json.loads(path.read_bytes())
-        (progress if network is None else progress["networks"][network]).update(fields)
-        path.write_text(json.dumps(progress))
+        edit_progress(self.service, is_behind=False)
 
 
 @pytest.fixture
@@ -206,79 +195,51 @@ def system(service: Service, node: AnvilNode) -> System:
     return System(service, node)
 
 
-def text(moment: datetime) -> str:
-    """Format a time as in progress.json."""
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
 def test_new_block_starts_a_cycle_and_nothing_new_starts_none(system: System) -> None:
     assert system.sensor.tick() == _NOTHING
     system.world.mine()
     assert system.sensor.tick() == ["local"]
     system.cycle()
-    assert system.sensor.tick() == _NOTHING
-
-
-def test_a_younger_block_with_a_lower_number_starts_a_cycle(system: System) -> None:
-    """The last cycle's head was false; otherwise a block with a lower number would be older."""
-    system.edit_progress("local", head=10_000)
+    # The last cycle's head was false; otherwise a block with a lower number would be older.
+    edit_progress(system.service, "local", head=10_000)
     assert system.sensor.tick() == _NOTHING
     system.world.mine()
     assert system.sensor.tick() == ["local"]
 
 
-def test_changed_configuration_starts_a_cycle(system: System) -> None:
-    system.service.wallet(system.tenant, system.world.wallets[0])
-    assert system.sensor.tick() == ["local"]
-    system.cycle()
-    assert system.sensor.tick() == _NOTHING
-    # A change without effect on networks still starts a cycle of the networks in use.
-    system.service.tenant("newcomer", "second")
-    assert system.sensor.tick() == ["local"]
+def test_changed_configuration_starts_a_cycle(service: Service) -> None:
+    service.point_at("local", "http://127.0.0.1:1")
+    sensor = Sensor(service.networks)
+    edit_progress(service, control_revision=1)
+    assert sensor.tick() == _NOTHING
+    # A change without effect on networks still starts a cycle.
+    tenant = service.tenant()
+    assert sensor.tick() == []
+    service.wallet(tenant, "0x" + "ab" * 20)
+    assert sensor.tick() == ["local"]
 
 
-def test_nothing_is_known_before_the_first_cycle(service: Service) -> None:
-    (service.settings.data_dir / "progress.json").unlink()
-    assert Sensor(service.networks).tick() == []
-
-
-def test_unreadable_progress_costs_one_cycle(system: System) -> None:
-    (system.service.settings.data_dir / "progress.json").write_text('{"batch_id": 1}')
-    assert system.sensor.tick() == ["local"]
-
-
-@pytest.fixture
-def now(monkeypatch: pytest.MonkeyPatch) -> float:
-    """The sensor's stopped clock."""
-    stopped = time.time()
-    monkeypatch.setattr(cycle, "time", SimpleNamespace(time=lambda: stopped))
-    return stopped
-
-
-def test_cycle_seconds_apart(system: System, now: float) -> None:
-    system.world.mine()
-    system.sensor.get_or_compute(began_at=now - 8)
-    assert system.sensor.tick() == _NOTHING
-    system.sensor.get_or_compute(began_at=now - 11)
-    assert system.sensor.tick() == ["local"]
-
-
-def test_unpublished_rows_start_a_cycle(system: System) -> None:
-    system.edit_progress(is_behind=True)
-    assert system.sensor.tick() == []
-
-
-def test_a_lost_published_file_starts_a_cycle(system: System) -> None:
-    published = current_publication(system.service.settings.serving_dir)
+def test_lost_published_file_and_unreadable_progress_start_a_cycle(service: Service) -> None:
+    sensor = Sensor(service.networks)
+    edit_progress(service, control_revision=1)
+    assert sensor.tick() == _NOTHING
+    published = current_publication(service.settings.serving_dir)
     assert published is not None
-    (system.service.settings.serving_dir / published.file).unlink()
-    assert system.sensor.tick() == []
-    system.publish()
-    assert system.sensor.tick() == _NOTHING
+    file = service.settings.serving_dir / published.file
+    kept = file.rename(service.settings.data_dir / "kept")
+    assert sensor.tick() == []
+    kept.rename(file)
+    assert sensor.tick() == _NOTHING
+    (service.settings.data_dir / "progress.json").write_text('{"batch_id": 1}')
+    assert sensor.tick() == []
 
 
-def test_a_history_read_to_its_end_is_published_at_once_by_one_run(system: System, now: float) -> None:
+def test_a_history_read_to_its_end_is_published_at_once_by_one_run(
+    system: System, monkeypatch: pytest.MonkeyPatch
+) -> None:
     service = system.service
+    now = time.time()
+    monkeypatch.setattr(cycle, "time", SimpleNamespace(time=lambda: now))
     asked = service.ask_history(system.tenant, system.subject, "creation")
     service.good_cycle()
     with open_warehouse(service.settings.warehouse_path) as connection:
@@ -291,43 +252,6 @@ def test_a_history_read_to_its_end_is_published_at_once_by_one_run(system: Syste
     assert system.sensor.tick() == ["local"]
     system.sensor.get_or_compute(began_at=now)
     assert system.sensor.tick() == _NOTHING
-
-
-def test_head_is_polled_at_most_every_poll_seconds(system: System, now: float) -> None:
-    system.world.mine()
-    system.sensor.get_or_compute(polled_at={"local": now - 0.5})
-    assert system.sensor.tick() == _NOTHING
-    assert system.sensor.tick() == ["local"]
-
-
-def test_unreachable_network_is_retried_at_growing_intervals(system: System, now: float) -> None:
-    service = system.service
-    service.point_at("local", f"http://127.0.0.1:{free_port()}")
-    sensor = Sensor(service.networks)
-    # The cycle records the first failure.
-    assert sensor.tick() == ["local"]
-    system.fail()
-    assert sensor.tick() == _NOTHING
-    for failures, seconds in ((1, 10), (2, 20), (4, 80), (6, 320), (40, 320)):
-        # Cycles of other networks do not matter: the pause counts from the network's own last attempt.
-        for early, expected in ((8, _NOTHING), (-2, ["local"])):
-            tried_at = text(datetime.fromtimestamp(now - seconds + early, UTC))
-            system.edit_progress("local", failures_in_a_row=failures, tried_at=tried_at)
-            assert sensor.tick() == expected, (failures, seconds, early)
-
-
-def test_failed_cycle_is_retried_after_tracking_ended(system: System) -> None:
-    service = system.service
-    service.track(system.tenant, system.subject, False, system.opened + timedelta(seconds=1))
-    system.world.mine()
-    service.point_at("local", f"http://127.0.0.1:{free_port()}")
-    system.fail()
-    service.point_at("local", system.node.url)
-    sensor = Sensor(service.networks)
-    system.edit_progress("local", tried_at=text(datetime.now(UTC) - timedelta(minutes=1)))
-    assert sensor.tick() == ["local"]
-    system.cycle()
-    assert sensor.tick() == _NOTHING
 
 
 def test_window_ending_after_the_head_is_collected_to_its_end(system: System) -> None:
@@ -348,81 +272,83 @@ def test_window_ending_after_the_head_is_collected_to_its_end(system: System) ->
     assert system.sensor.tick() == _NOTHING
 
 
-def test_no_cycle_starts_while_another_runs(system: System) -> None:
-    system.world.mine()
-    with writer_lock(system.service.settings.lock_path, "a test", 0):
-        assert system.sensor.tick() == "a cycle is running"
-    assert system.sensor.tick() == ["local"]
+class Runs:
+    """The sensor of a service with work for a cycle, and runs of cycles that no process executes."""
+
+    def __init__(self, service: Service) -> None:
+        (service.settings.data_dir / "progress.json").unlink()
+        self.settings = service.settings
+        self.sensor = Sensor(service.networks)
+        self._ids: list[str] = []
+
+    def begin(self, run_id: str | None = None, **tags: str) -> None:
+        """Record a run as started."""
+        job = dg.JobDefinition(name=JOB, graph_def=dg.GraphDefinition(name=JOB))
+        run = self.sensor.instance.create_run_for_job(job, run_id=run_id, status=dg.DagsterRunStatus.STARTED, tags=tags)
+        self._ids.append(run.run_id)
+
+    def statuses(self) -> list[str]:
+        """Return the statuses of the runs in order."""
+        found = [self.sensor.instance.get_run_by_id(run_id) for run_id in self._ids]
+        return [run.status.value for run in found if run is not None]
 
 
-def test_new_run_is_waited_for_and_killed_run_is_marked_failed(system: System, monkeypatch: pytest.MonkeyPatch) -> None:
-    system.world.mine()
-    job = dg.JobDefinition(name=JOB, graph_def=dg.GraphDefinition(name=JOB))
-    run = system.sensor.instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED)
-    assert system.sensor.tick() == "a cycle is running"
+@pytest.fixture
+def runs(service: Service) -> Runs:
+    return Runs(service)
+
+
+def test_no_cycle_starts_while_another_runs_in_this_shard(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert runs.sensor.tick() == []
+    with writer_lock(runs.settings.lock_path, "a test", 0):
+        assert runs.sensor.tick() == "a cycle is running"
+    runs.begin(**{SHARD_TAG: "1"})
+    assert runs.sensor.tick() == []
+    runs.begin()
+    assert runs.sensor.tick() == "a cycle is running"
+    # The run was killed: it is marked after two evaluations.
     monkeypatch.setattr(cycle, "START_SECONDS", -1)
-    assert system.sensor.tick() == "a cycle is running"
-    assert system.sensor.tick() == ["local"]
-    found = system.sensor.instance.get_run_by_id(run.run_id)
-    assert found is not None
-    assert found.status is dg.DagsterRunStatus.FAILURE
+    assert runs.sensor.tick() == "a cycle is running"
+    for _ in range(2):
+        assert runs.sensor.tick() == []
+    assert runs.statuses() == ["STARTED", "FAILURE"]
 
 
-def test_sensor_beside_a_worker_marks_only_killed_runs_of_others(
-    system: System, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sensor_beside_a_worker_marks_only_killed_runs_of_others(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cycle, "START_SECONDS", -1)
-    system.world.mine()
-    job = dg.JobDefinition(name=JOB, graph_def=dg.GraphDefinition(name=JOB))
-    instance = system.sensor.instance
-    # The second run repeats one of the worker, and has its tags.
-    run_ids = [str(uuid.uuid4()) for _ in range(3)]
-    for run_id, worker in zip(run_ids, (None, run_ids[2], run_ids[2]), strict=True):
-        tags = {} if worker is None else {WORKER_TAG: worker}
-        instance.create_run_for_job(job, run_id=run_id, status=dg.DagsterRunStatus.STARTED, tags=tags)
-    with writer_lock(worker_lock(system.service.settings), "a test", 0):
+    of_worker = str(uuid.uuid4())
+    runs.begin()
+    # It repeats a run of the worker, and has its tags.
+    runs.begin(**{WORKER_TAG: of_worker})
+    runs.begin(of_worker, **{WORKER_TAG: of_worker})
+    with writer_lock(worker_lock(runs.settings), "a test", 0):
         for _ in range(2):
-            assert "the worker checks" in system.sensor.tick()
-    found = [instance.get_run_by_id(run_id) for run_id in run_ids]
-    assert [run and run.status.value for run in found] == ["FAILURE", "FAILURE", "STARTED"]
+            assert "the worker checks" in runs.sensor.tick()
+    assert runs.statuses() == ["FAILURE", "FAILURE", "STARTED"]
 
 
 def test_sensor_leaves_cycles_to_the_worker_if_runs_start_in_containers(
-    system: System, monkeypatch: pytest.MonkeyPatch
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    system.world.mine()
-    launcher = type(system.sensor.instance.run_launcher)
-    monkeypatch.setattr(launcher, "supports_check_run_worker_health", True)
-    assert system.sensor.tick() == "only the worker starts cycles"
-    monkeypatch.undo()
-    assert system.sensor.tick() == ["local"]
+    monkeypatch.setattr(type(runs.sensor.instance.run_launcher), "supports_check_run_worker_health", True)
+    assert runs.sensor.tick() == "only the worker starts cycles"
 
 
-def test_sensor_leaves_runs_of_other_shards_alone(system: System, monkeypatch: pytest.MonkeyPatch) -> None:
-    system.world.mine()
-    job = dg.JobDefinition(name=JOB, graph_def=dg.GraphDefinition(name=JOB))
-    run = system.sensor.instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED, tags={SHARD_TAG: "1"})
-    monkeypatch.setattr(cycle, "START_SECONDS", -1)
-    for _ in range(3):
-        assert system.sensor.tick() == ["local"]
-    found = system.sensor.instance.get_run_by_id(run.run_id)
-    assert found is not None
-    assert found.status is dg.DagsterRunStatus.STARTED
-
-
-def test_bulk_history_has_a_partition_for_each_network_with_a_lake(
+def test_bulk_history_has_a_partition_for_each_enabled_network_with_a_lake(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    networks = shipped_networks(without="ethereum")
-    assert BULK_JOB not in {job.name for job in build_definitions(networks).resolve_all_job_defs()}
+    shipped = shipped_networks(without="ethereum")
+    networks = {name: shipped[name] for name in ("ethereum", "base", "litecoin")}
+    definitions = build_definitions(networks)
+    collected = {key.path[0] for key in definitions.resolve_asset_graph().get_all_asset_keys()}
+    assert collected & networks.keys() == {"base", "litecoin"}
+    assert BULK_JOB not in {job.name for job in definitions.resolve_all_job_defs()}
     monkeypatch.setenv("LEDGERMART_LAKE", "ducklake:postgres:postgresql://127.0.0.1/lake")
     monkeypatch.setenv("LEDGERMART_LAKE_DATA", str(tmp_path))
     monkeypatch.setenv("LEDGERMART_SHARD", "3")
     job = build_definitions(networks).resolve_job_def(BULK_JOB)
     assert job.partitions_def is not None
-    assert set(job.partitions_def.get_partition_keys()) == {
-        name for name, network in networks.items() if network.family == "evm" and name != "ethereum"
-    }
+    assert job.partitions_def.get_partition_keys() == ["base"]
     assert job.run_tags.keys() == {SHARD_TAG, "dagster-k8s/config"}
     # Cycles that Dagster launches have the pool of their networks, and must not wait for a bulk run.
     assert {node.definition.pool for node in job.graph.nodes} == {None}
@@ -431,11 +357,12 @@ def test_bulk_history_has_a_partition_for_each_network_with_a_lake(
 def test_launched_jobs_name_pools_shard_and_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LEDGERMART_SHARD", "3")
     monkeypatch.setenv("LEDGERMART_PROCESS_MEMORY_MB", "4000")
-    networks = shipped_networks()
+    shipped = shipped_networks()
+    networks = {name: shipped[name] for name in ("base", "litecoin")}
     definitions = build_definitions(networks)
     jobs = {name: definitions.resolve_job_def(name) for name in (JOB, REBUILD_JOB)}
     pools = {name: {node.definition.pool for node in job.graph.nodes} - {None} for name, job in jobs.items()}
-    assert pools == {JOB: {"shard_3", *(f"network_{name}" for name in networks)}, REBUILD_JOB: {"shard_3"}}
+    assert pools == {JOB: {"shard_3", "network_base", "network_litecoin"}, REBUILD_JOB: {"shard_3"}}
     memory = {"memory": "4000M"}
     resources = {"container_config": {"resources": {"requests": memory, "limits": memory}}}
     assert jobs[JOB].run_tags == {SHARD_TAG: "3"}

@@ -3,7 +3,6 @@
 import socket
 import sys
 import threading
-from collections.abc import Iterator
 from typing import NoReturn
 
 import pytest
@@ -17,13 +16,6 @@ from tests.chain.process import free_port
 from tests.integration.conftest import MakeService
 from tests.integration.harness import LocalNetwork, Service
 from warehouse.lock import writer_lock
-
-
-@pytest.fixture
-def silent() -> Iterator[str]:
-    """The address of a server that accepts connections and never answers."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        yield f"http://127.0.0.1:{server.getsockname()[1]}"
 
 
 def examined(service: Service, monkeypatch: pytest.MonkeyPatch, *networks: str) -> Diagnosis:
@@ -58,7 +50,7 @@ def test_a_node_is_examined_before_anything_is_tracked(
 
 
 def test_each_bad_node_is_named_with_its_reason(
-    node: AnvilNode, make_service: MakeService, silent: str, monkeypatch: pytest.MonkeyPatch
+    node: AnvilNode, make_service: MakeService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nothing_there = f"http://127.0.0.1:{free_port()}/key-of-mine"
     service = make_service(
@@ -77,12 +69,6 @@ def test_each_bad_node_is_named_with_its_reason(
     assert (off.verdict, off.detail) == ("wrong", "disabled: no node address: set OFF_RPC_URL")
     with pytest.raises(doctor.UnknownNetwork, match="there are other, away, off"):
         examined(service, monkeypatch, "nowhere")
-
-    monkeypatch.setattr(doctor, "NODE_TIMEOUT", (0.2, 0.2))
-    service.point_at("away", silent)
-    (quiet,) = examined(service, monkeypatch, "away").nodes
-    assert quiet.verdict == "wrong"
-    assert quiet.detail
 
 
 def test_nodes_are_examined_without_the_control_store(

@@ -8,9 +8,7 @@ import pytest
 from pipelines.extract.errors import ExtractError
 from pipelines.extract.evm.blocks import read_wallet_transactions
 from pipelines.extract.evm.dialect import EVM
-from pipelines.extract.evm.narrowing import find_balance_changes
 from pipelines.extract.evm.traces import INTERNAL_TRANSFER_SCHEMA, TraceMethod, read_internal_transfers
-from pipelines.extract.family import BalanceRange
 from pipelines.extract.jsonrpc.client import RpcClient
 from tests.chain.node import AnvilNode
 from tests.chain.world import World
@@ -139,12 +137,12 @@ def test_one_transaction_with_every_kind_of_move(node: AnvilNode, client: RpcCli
     }
     assert {row["transaction_hash"] for row in rows} == {block["transactions"][1]}
     assert read(client, number, number, [third], METHODS[1]) == [row for row in rows if row["to_address"] == third]
+    for method in METHODS:
+        with pytest.raises(ExtractError):
+            read(client, number, number + 1, world.wallets, method)
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_moves_and_transactions_explain_every_balance(
-    node: AnvilNode, client: RpcClient, world: World, method: TraceMethod
-) -> None:
+def test_moves_and_transactions_explain_every_balance(node: AnvilNode, client: RpcClient, world: World) -> None:
     place_contracts(node, world)
     watched = [*world.wallets, OUTER, SELF, ABYSS, BOMB, FAILED]
     begin = {address: world.native_balance(address, node.head()) for address in watched}
@@ -159,7 +157,8 @@ def test_moves_and_transactions_explain_every_balance(
     # More nested calls than Python's recursion limit.
     world.submit(world.wallets[3], ABYSS, gas=GAS)
     last = world.mine()
-    rows = read(client, first, last, watched, method)
+    rows, same = (read(client, first, last, watched, method) for method in METHODS)
+    assert rows == same
     assert [(row["block_number"], row["transaction_index"], row["trace_index"]) for row in rows] == sorted(
         {(row["block_number"], row["transaction_index"], row["trace_index"]) for row in rows}
     )
@@ -180,34 +179,3 @@ def test_moves_and_transactions_explain_every_balance(
     # The failed transactions moved nothing, and not all of the nested calls succeeded.
     assert FAILED not in {row["from_address"] for row in rows}
     assert 500 < len([row for row in rows if row["from_address"] == ABYSS]) < 1_024
-
-
-def test_balance_changes_are_found_by_halving(node: AnvilNode, client: RpcClient, world: World) -> None:
-    place_contracts(node, world)
-    receivers = world.wallets[:3]
-    low = node.head()
-    for _ in range(6):
-        node.mine_empty(world.random.randint(1, 40), 12)
-        world.submit(world.wallets[5], world.random.choice((MIDDLE, SELF, world.wallets[1])), value=3)
-        # World.mine would go back to a time before the empty blocks.
-        world.mine(node.block_time(node.head()) + 12)
-    high = node.head()
-    balances = {
-        wallet: [world.native_balance(wallet, number) for number in range(low, high + 1)] for wallet in receivers
-    }
-    intervals = [BalanceRange(wallet, low, high, series[0], series[-1]) for wallet, series in balances.items()]
-    found = find_balance_changes(client, intervals, 1_000)
-    assert found.rows() == [
-        (wallet, low + at, str(series[at]))
-        for wallet, series in sorted(balances.items())
-        for at in range(1, high - low)
-        if series[at] != series[at - 1] or series[at] != series[at + 1]
-    ]
-    assert not found.is_empty()
-
-
-def test_blocks_after_the_head_are_an_error(node: AnvilNode, client: RpcClient, world: World) -> None:
-    world.mine()
-    for method in METHODS:
-        with pytest.raises(ExtractError):
-            read(client, node.head(), node.head() + 1, world.wallets, method)

@@ -132,35 +132,24 @@ def test_history_from_creation_is_the_contracts_whole_life(chain: Chain, service
     assert supply[-1] == (chain.head, str(chain.world.total_supply(chain.gold, chain.head)))
 
 
-@pytest.mark.parametrize(
-    ("start", "end", "first", "last"),
-    [
+def test_blocks_are_included_and_clipped_and_instants_are_half_open(chain: Chain, service: Service) -> None:
+    tenant = service.tenant()
+    wallet = service.wallet(tenant, chain.world.wallets[0])
+    early, late = (f"{instant(chain.node, number):%Y-%m-%dT%H:%M:%SZ}" for number in (8, 15))
+    cases = [
         ("block:7", "block:12", 7, 12),
         ("block:9", "block:9", 9, 9),
         ("block:0", "block:3", 1, 3),
-        ("block:20", "block:999999", 20, None),
-        ("block:20", "now", 20, None),
-    ],
-)
-def test_bounds_are_included_and_clipped(
-    chain: Chain, service: Service, start: str, end: str, first: int, last: int | None
-) -> None:
-    tenant = service.tenant()
-    asked = service.ask_history(tenant, service.wallet(tenant, chain.world.wallets[0]), start, end)
+        (early, late, 8, 14),
+        ("block:20", "block:999999", 20, chain.head),
+        ("block:21", "now", 21, chain.head),
+    ]
+    asked = [service.ask_history(tenant, wallet, start, end) for start, end, _, _ in cases]
     service.good_cycle()
     service.history()
-    assert covered(service) == [(first, last or chain.head)]
-    now = service.operation(asked)
-    assert (now.from_block, now.to_block) == (first, last or chain.head)
-
-
-def test_instants_are_half_open(chain: Chain, service: Service) -> None:
-    tenant = service.tenant()
-    texts = [f"{instant(chain.node, number):%Y-%m-%dT%H:%M:%SZ}" for number in (8, 15)]
-    service.ask_history(tenant, service.token(tenant, chain.coin.address), *texts)
-    service.good_cycle()
-    service.history()
-    assert covered(service) == [(8, 14)]
+    found = [service.operation(one) for one in asked]
+    assert [(one.from_block, one.to_block) for one in found] == [(first, last) for _, _, first, last in cases]
+    assert covered(service) == [(1, 3), (7, 14), (20, chain.head)]
 
 
 def test_request_without_a_block_in_its_range_fails_with_the_reason(chain: Chain, service: Service) -> None:
@@ -277,20 +266,6 @@ def test_cancel_keeps_the_collected_blocks(chain: Chain, service: Service, proxy
     assert not [block for block in asked_blocks(proxy) if block > done]
 
 
-def test_a_permanent_refusal_fails_only_its_own_request(chain: Chain, service: Service, proxy: FaultProxy) -> None:
-    tenant = service.tenant()
-    asked = service.ask_history(tenant, service.token(tenant, chain.gold.address), "block:1", "block:30")
-    other = service.ask_history(tenant, service.token(tenant, chain.coin.address), "block:32", "block:37")
-    service.good_cycle()
-    refusal = "the method eth_getLogs is not available"
-    proxy.inject(RpcFault(code=-32601, message=refusal, methods=["eth_getLogs"], times=1))
-    service.history()
-    assert service.operation(asked).status is Status.FAILED
-    assert "the node refuses the call (code -32601)" in str(service.operation(asked).error)
-    assert refusal not in str(service.operation(asked).error)
-    assert stands(service, other) == (Status.RUNNING, 6, 6)
-
-
 @pytest.mark.parametrize("status", [Status.RUNNING, Status.FAILED])
 def test_an_error_is_shown_only_on_requests_with_the_failed_blocks(
     chain: Chain, service: Service, proxy: FaultProxy, status: Status
@@ -327,6 +302,7 @@ def test_an_error_is_shown_only_on_requests_with_the_failed_blocks(
         assert named
         assert set(named) <= set(own), now.error
     assert [service.operation(asked).error for asked in (early, other)] == [None, None]
+    assert stands(service, other) == (Status.RUNNING, 5, 5)
 
 
 def test_balance_only_finds_the_blocks_in_which_value_moved(chain: Chain, service: Service) -> None:

@@ -1,8 +1,5 @@
 """A node with a false head: requests stay bounded, no data depends on the lie, and true answers repair the state."""
 
-import resource
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from datetime import timedelta
@@ -12,7 +9,6 @@ from typing import Any
 import pytest
 
 from pipelines.raw.database import open_warehouse
-from tests import CHECKOUT
 from tests.chain.fault_proxy import FaultProxy, LieFault
 from tests.chain.node import AnvilNode
 from tests.chain.world import Token, World
@@ -91,24 +87,14 @@ def finalized_is_genesis(node: AnvilNode) -> Callable[[list[Any], Any], Any]:
     return lambda params, block: genesis if params[0] == "finalized" else block
 
 
-@pytest.mark.parametrize(
-    ("tell", "is_first_cycle"),
-    [
-        pytest.param(latest_is(FALSE_HEAD), True, id="alone, at first"),
-        pytest.param(everything_up_to(FALSE_HEAD), False, id="consistently, later"),
-        pytest.param(latest_is(FALSE_HEAD), False, id="alone, later", marks=pytest.mark.release),
-        pytest.param(everything_up_to(FALSE_HEAD), True, id="consistently, at first", marks=pytest.mark.release),
-    ],
-)
-def test_a_head_beyond_reason_is_refused_and_nothing_is_read_for_it(
-    tell: Callable[[list[Any], Any], Any], is_first_cycle: bool, system: System
-) -> None:
+@pytest.mark.parametrize("is_first_cycle", [True, False])
+def test_a_head_beyond_reason_is_refused_and_nothing_is_read_for_it(is_first_cycle: bool, system: System) -> None:
     system.move(5)
     if not is_first_cycle:
         system.service.good_cycle()
         system.move(3)
     before = system.service.raw_rows()
-    system.lie(tell)
+    system.lie(everything_up_to(FALSE_HEAD))
     system.proxy.calls.clear()
     report = system.service.cycle()
     assert report.error is not None
@@ -172,65 +158,6 @@ def test_a_long_chain_without_final_blocks_costs_only_its_newest_part(
     system.check()
 
 
-def test_memory_of_a_cycle_does_not_grow_with_a_false_head(system: System, tmp_path: Path) -> None:
-    """The process has a limit of a few gigabytes; a tail of 2^59 headers would exceed it at once."""
-    system.move(3)
-    system.lie(everything_up_to(FALSE_HEAD))
-    service = Service(tmp_path / "bounded", [LocalNetwork("local", system.proxy.url)])
-    service.token(service.tenant(), system.token.address, tracked_from=instant(system.node, 0))
-    service.close()
-    most = 8 * 2**30
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.integration.collect_once", str(tmp_path / "bounded"), system.proxy.url],
-        cwd=CHECKOUT,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (most, most)),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    ((status, detail),) = service.query("select status, detail from raw.network_states")
-    assert status == "Unhealthy"
-    assert "the node's head is implausible" in detail
-
-
-@pytest.mark.release
-def test_the_command_names_the_network_that_lies_and_publishes_the_other(
-    node: AnvilNode, ready_service: Service
-) -> None:
-    service = ready_service
-    world = World(node, wallet_count=4)
-    gold = world.deploy_token("GOLD", 18)
-    opening = world.distribute(gold, 10)
-    tenant = service.tenant()
-    service.ledger(tenant, "second")
-    for ledger in ("local", "second"):
-        service.token(tenant, gold.address, tracked_from=instant(node, opening), ledger=ledger)
-    published = """
-        select networks.network, networks.status, networks.head_number, count(activities.token_id)
-        from marts.networks as networks
-        inner join marts.tokens as tokens on networks.network = tokens.network
-        left join marts.token_activities as activities on tokens.token_id = activities.token_id
-        group by all
-        order by all
-    """
-    with FaultProxy(node.url) as proxy:
-        proxy.inject(LieFault(methods=["eth_getBlockByNumber"], tell=latest_is(FALSE_HEAD)))
-        service.point_at("local", proxy.url)
-        service.point_at("second", node.url)
-        done = service.ledgermart("cycle")
-        assert done.returncode == 3, done.stdout + done.stderr
-        (line,) = done.stderr.splitlines()
-        assert "local: eth_getBlockByNumber" in line
-        assert "the node's head is implausible" in line
-        assert "second:" not in line
-        assert service.published(published) == [("local", "Unhealthy", None, 0), ("second", "Healthy", opening, 4)]
-        proxy.clear()
-        done = service.ledgermart("cycle")
-        assert done.returncode == 0, done.stdout + done.stderr
-        assert service.published(published) == [("local", "Healthy", opening, 4), ("second", "Healthy", opening, 4)]
-
-
 TEN_YEARS = 3_652 * 86_400
 
 
@@ -245,12 +172,10 @@ def later_by(seconds: int, first: int = 0) -> Callable[[list[Any], Any], Any]:
     return tell
 
 
-@pytest.mark.parametrize("is_first_cycle", [True, False])
-def test_times_ahead_of_the_clock_are_refused_with_a_status_of_their_own(is_first_cycle: bool, system: System) -> None:
+def test_times_ahead_of_the_clock_are_refused_with_a_status_of_their_own(system: System) -> None:
     system.move(5)
-    if not is_first_cycle:
-        system.service.good_cycle()
-        system.move(3)
+    system.service.good_cycle()
+    system.move(3)
     before = system.service.raw_rows()
     system.lie(later_by(TEN_YEARS))
     report = system.service.cycle()

@@ -61,32 +61,28 @@ def assert_complete(pieces: list[Transfers], last: int = BLOCKS - 1) -> None:
         assert piece.rows.is_empty() or piece.rows["block_number"].is_between(piece.from_block, piece.to_block).all()
         position = piece.to_block + 1
     assert position == last + 1
-    assert amounts(pieces) == EXPECTED
+    assert amounts(pieces) == [amount for amount in EXPECTED if amount // 1_000 <= last]
 
 
 @pytest.mark.parametrize(
-    "limit",
+    ("limit", "in_flight", "last"),
     [
-        None,
-        infura(60),
-        alchemy(1),
-        alchemy(10),
-        quicknode(5),
-        quicknode(100),
-        reth(61),
-        reth(61, same_range_back=True),
+        (infura(60), 1, BLOCKS - 1),
+        (alchemy(1), 4, 99),
+        (quicknode(20), 4, BLOCKS - 1),
+        (reth(61), 1, BLOCKS - 1),
+        (reth(61, same_range_back=True), 4, BLOCKS - 1),
     ],
-    ids=["none", "infura", "alchemy 1", "alchemy 10", "quicknode 5", "quicknode 100", "reth", "reth, same range"],
+    ids=["infura", "alchemy", "quicknode", "reth", "reth, same range"],
 )
-@pytest.mark.parametrize("in_flight", [1, 4])
-def test_every_row_once_within_any_limit(make_client: MakeClient, limit: RangeLimit | None, in_flight: int) -> None:
+def test_every_row_once_within_any_limit(make_client: MakeClient, limit: RangeLimit, in_flight: int, last: int) -> None:
     with ScriptedNode(head=BLOCKS, logs=LOGS, range_limit=limit) as node:
-        pieces = fetch(make_client(node), in_flight=in_flight)
-        assert_complete(pieces)
+        pieces = fetch(make_client(node), last, in_flight=in_flight)
+        assert_complete(pieces, last)
         assert node.requests < 1.3 * len(pieces) + 30
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_every_row_once_under_faults(make_client: MakeClient, seed: int) -> None:
     chance = random.Random(seed)
     faults = [

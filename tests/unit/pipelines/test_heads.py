@@ -133,6 +133,8 @@ def due(
     answers: Mapping[str, int | None],
     *,
     is_changed: bool = False,
+    tracked: Sequence[str] | None = None,
+    polled_at: Mapping[str, float] | None = None,
 ) -> tuple[list[str], list[str]]:
     """Return the due networks in order, and the polled networks."""
     settings = load_settings({"LEDGERMART_DATA_DIR": str(tmp_path), "LEDGERMART_CYCLE_SECONDS": "30"})
@@ -140,10 +142,10 @@ def due(
     progress = Progress(1, "a run", 7, "2026-01-01T00:00:00Z", dict(states), {}, False, False, False)
     monkeypatch.setattr(decide, "read_revision", lambda _: 8 if is_changed else 7)
     monkeypatch.setattr(decide, "networks_with_subjects", lambda *_: set(networks))
-    monkeypatch.setattr(decide, "networks_with_open_windows", lambda *_: set(networks))
+    monkeypatch.setattr(decide, "networks_with_open_windows", lambda *_: set(networks if tracked is None else tracked))
     polls = _Known(answers)
     store = type("Store", (), {"read": lambda _: nullcontext()})()
-    found, changed = due_networks(cast(Any, store), networks, progress, settings, {}, polls, 0.0)
+    found, changed = due_networks(cast(Any, store), networks, progress, settings, dict(polled_at or {}), polls, 0.0)
     assert changed == is_changed
     return found, sorted(polls.asked)
 
@@ -158,6 +160,23 @@ def test_new_heads_and_first_failed_polls_make_networks_due(monkeypatch: pytest.
     found, asked = due(monkeypatch, tmp_path, states, {"late": None, "new": 10, "old": 9, "gone": 99})
     assert found == ["late", "new"]
     assert asked == ["late", "new", "old", "pending"]
+
+
+def test_heads_are_polled_at_most_every_poll_seconds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    polled_at = {"early": -network("one", "").poll_seconds + 1.0, "late": -network("one", "").poll_seconds}
+    found, asked = due(monkeypatch, tmp_path, {"early": state(), "late": state()}, {}, polled_at=polled_at)
+    assert (found, asked) == ([], ["late"])
+
+
+def test_untracked_networks_with_unfinished_work_are_due(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    states = {
+        "done": state(),
+        "ending": state(has_ending_windows=True),
+        "failed": state(failures_in_a_row=1, tried_at=tried(60)),
+        "history": state(has_unfinished_history=True),
+    }
+    found, asked = due(monkeypatch, tmp_path, states, {}, tracked=[])
+    assert (found, asked) == (["history", "failed"], ["ending"])
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 
 from control.networks.definitions import Verification
 from control.ranges import BlockRange, merged
+from pipelines.chain import verification
 from pipelines.chain.comparison import sample
 from pipelines.chain.coverage import Watched, read_verified
 from pipelines.chain.headers import insert_blocks
@@ -266,16 +267,19 @@ def test_coverage_counts_the_remaining_rows(connection: duckdb.DuckDBPyConnectio
     ).fetchall() == [(3, 2, 2, 1, "Proof")]
 
 
-def test_one_cycle_judges_a_bounded_number_of_blocks(connection: duckdb.DuckDBPyConnection) -> None:
+def test_one_cycle_judges_a_bounded_number_of_blocks(
+    connection: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """All blocks differ; judging a block requires its receipts."""
-    held = set(range(1, 451))
-    store(connection, LIVE, set(), BlockRange(1, 500))
+    monkeypatch.setattr(verification, "_BLOCKS_JUDGED_PER_CYCLE", 2)
+    held = set(range(1, 6))
+    store(connection, LIVE, set(), BlockRange(1, 9))
     node = ListedNode()
     node.given[LIVE] = node.held_by(LIVE, held)
-    for batch, known in ((2, 200), (3, 400), (4, 450)):
+    for batch, known in ((2, 2), (3, 4), (4, 5)):
         run(connection, node, batch)
         assert stored(connection, LIVE) == set(range(1, known + 1))
-        assert (verified(connection, LIVE)[0] == [BlockRange(1, 500)]) == (known == 450)
+        assert (verified(connection, LIVE)[0] == [BlockRange(1, 9)]) == (known == 5)
 
 
 def test_another_provider_supplies_a_missing_proof(connection: duckdb.DuckDBPyConnection) -> None:
