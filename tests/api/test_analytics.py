@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -41,6 +41,12 @@ MIDDLE_GAP = {
     "toBlock": 250,
     "reason": "TrackingDisabled",
 }
+
+
+@pytest.fixture(scope="module")
+def client(reader: TestClient[Any]) -> TestClient[Any]:
+    """The shared client: no test of this file writes with it."""
+    return reader
 
 
 def stamp(block: int) -> str:
@@ -190,13 +196,14 @@ def test_minimum_amount_filter_is_exact(client: TestClient[Any], sort: str) -> N
             assert (str(raw) in amounts) is expected
 
 
-@pytest.mark.parametrize("path", ["activities", "cap-table"])
-def test_no_number_of_any_answer_is_a_float(client: TestClient[Any], path: str) -> None:
+def test_no_number_of_any_answer_is_a_float(client: TestClient[Any]) -> None:
     def refuse(text: str) -> None:
         raise AssertionError(f"a number with a fraction: {text}")
 
+    tokens = (EXAMPLE_TOKEN_ID, BIG_TOKEN_ID, WIDE_TOKEN_ID, UNKNOWN_TOKEN_ID)
     urls = [
-        *(f"/v1/tokens/{each}/{path}" for each in (EXAMPLE_TOKEN_ID, BIG_TOKEN_ID, WIDE_TOKEN_ID, UNKNOWN_TOKEN_ID)),
+        *(f"/v1/tokens/{each}/activities" for each in tokens),
+        *(f"/v1/tokens/{each}/cap-table" for each in tokens),
         f"{TOKEN}/cap-table?asOf=block:305",
         *("/v1/tokens", "/v1/wallets", TOKEN, WALLET, f"{WALLET}/activities", f"{WALLET}/balances"),
     ]
@@ -223,36 +230,22 @@ def holdings(answer: dict[str, Any]) -> dict[str, int]:
         ("block:400", 400, {"h2": 75, "h4": 60, "h3": 20}, 155, "Confirmed"),
         (stamp(300), 300, {"h2": 80, "h4": 60, "h3": 20}, 160, "Finalized"),
         (stamp(309), 300, {"h2": 80, "h4": 60, "h3": 20}, 160, "Finalized"),
-        ("2026-02-01T00:20:00.5Z", None, {}, None, ""),
         ("2026-02-01T00:20:00", 200, {"h2": 80, "h1": 70, "h3": 10}, 160, "Finalized"),
         ("2026-02-01T02:00:00+01:00", 400, {"h2": 75, "h4": 60, "h3": 20}, 155, "Confirmed"),
     ],
 )
 def test_cap_tables_of_the_past(
-    client: TestClient[Any],
-    moment: str,
-    block: int | None,
-    expected: dict[str, int],
-    supply: int | None,
-    finality: str,
+    client: TestClient[Any], moment: str, block: int, expected: dict[str, int], supply: int, finality: str
 ) -> None:
-    answer = client.get(f"{TOKEN}/cap-table", params={"asOf": moment})
-    if block is None:
-        problem(answer, 409, "not-covered")
-        return
-    table = answer.json()
+    table = client.get(f"{TOKEN}/cap-table", params={"asOf": moment}).json()
     assert (table["asOf"]["blockNumber"], table["asOf"]["finality"]) == (block, finality)
-    assert holdings(table) == expected
-    assert list(holdings(table)) == list(expected)
+    assert list(holdings(table).items()) == list(expected.items())
     assert table["holderCount"] == len(expected)
-    assert table["totalSupplyRaw"] == (None if supply is None else str(supply))
-    assert table["totalSupplyStatus"] == ("Unknown" if supply is None else supply_status_at(block))
+    assert (table["totalSupplyRaw"], table["totalSupplyStatus"]) == (str(supply), supply_status_at(block))
     for row in table["data"]:
-        share = None if supply is None else percentage_of(int(row["quantityRaw"]), supply)
-        assert row["percentage"] == share
+        assert row["percentage"] == percentage_of(int(row["quantityRaw"]), supply)
         assert row["percentageStatus"] == table["totalSupplyStatus"]
-    unattributed = None if supply is None else str(supply - sum(expected.values()))
-    assert table["unattributed"]["quantityRaw"] == unattributed
+    assert table["unattributed"]["quantityRaw"] == str(supply - sum(expected.values()))
 
 
 def test_concentration_of_the_past(client: TestClient[Any]) -> None:
@@ -271,25 +264,14 @@ def test_concentration_of_the_past(client: TestClient[Any]) -> None:
     }
 
 
-def changed_world(world: World, changes: Callable[[dict[str, Any]], None], *tables: str) -> None:
-    """Publish the example rows with changed rows of the example token and wallet."""
-    rows, keys = marts_rows(world), {world.subject_keys[EXAMPLE_TOKEN_ID], world.subject_keys[EXAMPLE_WALLET_ID]}
-    for table in tables:
-        for row in rows[table]:
-            if row["subject_key"] in keys:
-                changes(row)
-    publish(world.settings.serving_dir, 1, rows)
-
-
 def test_holdings_are_complete_only_if_the_range_starts_at_block_one(world: World) -> None:
     """The earlier range starts at the first block; after the gap, unseen holdings are possible."""
-
-    def begin_at_first(row: dict[str, Any]) -> None:
+    rows = marts_rows(world)
+    for row in rows["coverage"] + rows["balance_changes"]:
         for name in ("from_block", "range_from_block"):
-            if row.get(name) == 100:
+            if row["subject_key"] == world.subject_keys[EXAMPLE_WALLET_ID] and row.get(name) == 100:
                 row[name] = 1
-
-    changed_world(world, begin_at_first, "coverage", "balance_changes")
+    publish(world.settings.serving_dir, 1, rows)
     with world.client() as client:
         complete = [client.get(f"{WALLET}/balances{moment}").json()["holdingsComplete"] for moment in MOMENTS]
     assert complete == [True, False, False]
@@ -324,30 +306,7 @@ def test_holders_are_complete_if_supply_was_zero_before_the_range(world: World, 
     assert [table["holderCountStatus"] for table in tables] == ["LowerBound", "Counted"]
 
 
-def test_holdings_above_the_supply_have_their_own_status(world: World) -> None:
-    def understate(row: dict[str, Any]) -> None:
-        if row["range_from_block"] == 251:
-            row |= {"total_supply_raw": 100, "total_supply": "100"}
-
-    changed_world(world, understate, "supply_changes")
-    with world.client() as client:
-        table = client.get(f"{TOKEN}/cap-table?asOf=block:305").json()
-    assert table["unattributed"] == {"quantity": "-60", "quantityRaw": "-60", "percentage": "-60", "status": "Negative"}
-    assert table["concentration"] == {
-        "top10": "160",
-        "top10Status": "LowerBound",
-        "hhi": None,
-        "hhiStatus": "HoldersUnknown",
-        "gini": None,
-        "giniStatus": "HoldersUnknown",
-        "nakamoto": None,
-        "nakamotoStatus": "HoldersUnknown",
-        "status": "Observed",
-    }
-    assert (table["holdersStatus"], table["holderCountStatus"]) == ("HoldersUnknown", "LowerBound")
-
-
-@pytest.mark.parametrize("number", [10**18 * 9 + 10**18, 2**63, 10**19, 10**60, int("9" * 4_000)])
+@pytest.mark.parametrize("number", [2**63, int("9" * 4_000)])
 def test_block_numbers_beyond_any_chain_are_refused(client: TestClient[Any], number: int) -> None:
     for url in (f"{TOKEN}/cap-table", f"{WALLET}/balances"):
         found = problem(client.get(url, params={"asOf": f"block:{number}"}), 422, "invalid-parameter")
@@ -364,6 +323,7 @@ def test_block_numbers_beyond_any_chain_are_refused(client: TestClient[Any], num
         ("block:401", 400, None),
         (stamp(99), None, 100),
         (stamp(225), 200, 251),
+        ("2026-02-01T00:20:00.5Z", 200, 251),
         ("2026-02-01", 400, None),
         ("2030-01-01T00:00:00Z", 400, None),
     ],
@@ -378,12 +338,12 @@ def test_uncovered_moments_are_refused(
 
 
 @pytest.mark.parametrize("moment", ["", "&asOf=block:305"])
-@pytest.mark.parametrize("sort", ["rank", "-rank", "wallet", "-wallet"])
-def test_cap_tables_are_sorted(client: TestClient[Any], sort: str, moment: str) -> None:
-    whole = rows_of(client, f"{TOKEN}/cap-table?sort={sort}{moment}")
-    key = "rank" if sort.endswith("rank") else "wallet"
-    assert whole == sorted(whole, key=lambda row: row[key], reverse=sort.startswith("-"))
-    assert sorted(row["rank"] for row in whole) == [1, 2, 3]
+@pytest.mark.parametrize("key", ["rank", "wallet"])
+def test_cap_tables_are_sorted(client: TestClient[Any], key: str, moment: str) -> None:
+    for sign in ("", "-"):
+        whole = rows_of(client, f"{TOKEN}/cap-table?sort={sign}{key}{moment}")
+        assert whole == sorted(whole, key=lambda row: row[key], reverse=bool(sign))
+        assert sorted(row["rank"] for row in whole) == [1, 2, 3]
 
 
 def test_balances_now(client: TestClient[Any]) -> None:
@@ -482,38 +442,36 @@ _HISTORY = {
 }
 
 
-@pytest.mark.parametrize(
-    ("block", "expected"),
-    [
-        (110, {"h1": ("Reconciled", 99), "h2": ("Unchecked", 99), "h3": None}),
-        (125, {"h1": ("Unchecked", 99), "h2": ("Unchecked", 99), "h3": ("Unchecked", None)}),
-        (130, {"h1": ("Reconciled", 130), "h2": ("Unchecked", 99), "h3": ("Unchecked", None)}),
-        (139, {"h1": ("Reconciled", 130), "h2": ("Unchecked", 99), "h3": ("Unchecked", None)}),
-        (140, {"h1": ("Reconciled", 130), "h2": ("Adjusted", 140), "h3": ("Unchecked", None)}),
-        # A later reading of the rest, until there is an earlier one; another one's rest is not its own.
-        (260, {"h1": ("Reconciled", 270), "h2": ("Adjusted", 250), "h3": ("Unchecked", None)}),
-        (275, {"h1": ("Reconciled", 270), "h2": ("Adjusted", 250), "h3": ("Unchecked", None)}),
-    ],
-)
-def test_reconciliation_of_the_past(
-    world: World, block: int, expected: dict[str, tuple[str, int | None] | None]
-) -> None:
+Shown = dict[str, tuple[str, int | None] | None]
+"""Reconciliation and checked block of each holder."""
+
+
+def test_reconciliation_of_the_past(world: World) -> None:
     """The rule is the same for a token's holders and a wallet's assets."""
-    _check_past(world, block, expected, "Standard")
+    unchecked: Shown = {"h2": ("Unchecked", 99), "h3": ("Unchecked", None)}
+    # A later reading of the rest, until there is an earlier one; another one's rest is not its own.
+    late: Shown = {"h1": ("Reconciled", 270), "h2": ("Adjusted", 250), "h3": ("Unchecked", None)}
+    expected: dict[int, Shown] = {
+        110: {"h1": ("Reconciled", 99), "h2": ("Unchecked", 99), "h3": None},
+        125: unchecked | {"h1": ("Unchecked", 99)},
+        130: unchecked | {"h1": ("Reconciled", 130)},
+        139: unchecked | {"h1": ("Reconciled", 130)},
+        140: unchecked | {"h1": ("Reconciled", 130), "h2": ("Adjusted", 140)},
+        260: late,
+        275: late,
+    }
+    _check_past(world, expected, "Standard")
 
 
 @pytest.mark.parametrize("behaviour", ["NonConforming", None])
 def test_reading_of_non_standard_token_confirms_only_its_own_block(world: World, behaviour: str | None) -> None:
-    expected: dict[str, tuple[str, int | None] | None] = {"h2": ("Unchecked", 99), "h3": ("Unchecked", None)}
-    _check_past(world, 129, expected | {"h1": ("Unchecked", 99)}, behaviour)
-    _check_past(world, 130, expected | {"h1": ("Reconciled", 130)}, behaviour)
-    _check_past(world, 131, expected | {"h1": ("Unchecked", 130)}, behaviour)
+    others: Shown = {"h2": ("Unchecked", 99), "h3": ("Unchecked", None)}
+    shown = {129: ("Unchecked", 99), 130: ("Reconciled", 130), 131: ("Unchecked", 130)}
+    _check_past(world, {block: others | {"h1": one} for block, one in shown.items()}, behaviour)
 
 
-def _check_past(
-    world: World, block: int, expected: dict[str, tuple[str, int | None] | None], behaviour: str | None
-) -> None:
-    """Compare each holder's reconciliation status at a block with the expected one, for token and wallet."""
+def _check_past(world: World, expected: dict[int, Shown], behaviour: str | None) -> None:
+    """Compare each holder's reconciliation status at each block with the expected one, for token and wallet."""
     rows = marts_rows(world)
     rows["balance_changes"] = [
         reading(world, subject, *pair(name), first=first, block=at, raw=raw, flags=flags.split())
@@ -539,12 +497,13 @@ def _check_past(
     publish(world.settings.serving_dir, 1, rows)
     names = {address: name for name, address in HOLDERS.items()}
     with world.client() as client:
-        table = client.get(f"{TOKEN}/cap-table?asOf=block:{block}").json()["data"]
-        positions = client.get(f"{WALLET}/balances?asOf=block:{block}").json()["current"]
-    for found in ({row["wallet"]: row for row in table}, {row["token"]["ledgerId"]: row for row in positions}):
-        shown = {names[address]: (row["reconciliation"], row["checkedBlockNumber"]) for address, row in found.items()}
-        assert {name: shown.get(name) for name in _HISTORY} == expected
-        assert {row["openedBy"] for row in found.values()} == {"Derived" if block > 200 else "Creation"}
+        for block, then in expected.items():
+            table = client.get(f"{TOKEN}/cap-table?asOf=block:{block}").json()["data"]
+            positions = client.get(f"{WALLET}/balances?asOf=block:{block}").json()["current"]
+            for found in ({row["wallet"]: row for row in table}, {row["token"]["ledgerId"]: row for row in positions}):
+                shown = {names[key]: (row["reconciliation"], row["checkedBlockNumber"]) for key, row in found.items()}
+                assert {name: shown.get(name) for name in _HISTORY} == then, block
+                assert {row["openedBy"] for row in found.values()} == {"Derived" if block > 200 else "Creation"}
 
 
 def test_checked_blocks_of_now(client: TestClient[Any]) -> None:
@@ -630,7 +589,6 @@ def test_invalid_balance_history_requests_are_refused(client: TestClient[Any]) -
     assert found["errors"][0]["code"] == "too-many-intervals"
     both = problem(client.get(f"{WALLET}/balances?asOf=block:150&interval=1h"), 422, "invalid-parameter")
     assert both["errors"][0]["code"] == "conflicting-parameters"
-    problem(client.get(f"{WALLET}/balances?interval=2h"), 422, "invalid-parameter")
 
 
 def test_zero_address_is_shown_unchanged(client: TestClient[Any]) -> None:

@@ -1,6 +1,10 @@
 """A small, fixed part of `make fuzz`: the same requests every time."""
 
+import pytest
+
 from tests.api.world import World
+
+pytestmark = pytest.mark.ci
 
 # Examples have a test of their own; the two other phases send at least six thousand requests.
 PHASES = ("stateful",)

@@ -22,30 +22,30 @@ def test_the_document_is_openapi_31() -> None:
     validate(DOCUMENT)
 
 
-@pytest.mark.parametrize(("path", "method", "operation"), OPERATIONS)
-def test_every_operation_is_described(path: str, method: str, operation: dict[str, Any]) -> None:
-    assert operation["summary"]
-    assert operation["description"]
-    assert "security" in operation
-    guarded = path.startswith(("/v1/", "/v2/", "/embed/"))
-    is_form = media_types.FORM in operation.get("requestBody", {}).get("content", {})
-    assert bool(operation["security"]) == (guarded and not is_form)
-    errors = {status for status in operation["responses"] if status >= "400"}
-    assert "500" in errors
-    if guarded:
-        assert {"400", "401", "403", "406", "422", "429", "500", "503"} <= errors
-    if "{" in path:
-        assert "404" in errors
-    for status in errors:
-        resolved = DOCUMENT["components"]["responses"][status]
-        assert list(resolved["content"]) == ["application/problem+json"]
+def test_every_operation_is_described() -> None:
+    for path, _, operation in (param.values for param in OPERATIONS):
+        assert operation["summary"], path
+        assert operation["description"], path
+        assert "security" in operation, path
+        guarded = path.startswith(("/v1/", "/v2/", "/embed/"))
+        is_form = media_types.FORM in operation.get("requestBody", {}).get("content", {})
+        assert bool(operation["security"]) == (guarded and not is_form), path
+        errors = {status for status in operation["responses"] if status >= "400"}
+        expected = {"400", "401", "403", "406", "422", "429", "503"} if guarded else set()
+        assert errors >= expected | {"500"} | ({"404"} if "{" in path else set()), path
+        for status in errors:
+            resolved = DOCUMENT["components"]["responses"][status]
+            assert list(resolved["content"]) == ["application/problem+json"]
 
 
 @pytest.mark.parametrize(("path", "method", "operation"), OPERATIONS)
 def test_example_of_every_operation_works_with_its_named_credential(
-    world: World, client: TestClient[Any], path: str, method: str, operation: dict[str, Any]
+    request: pytest.FixtureRequest, path: str, method: str, operation: dict[str, Any]
 ) -> None:
     """The credential is a key of the lowest sufficient role, an embed token, or none."""
+    is_shared = method == "get" and not path.endswith("/attestations")
+    world: World = request.getfixturevalue("unchanged" if is_shared else "world")
+    client: TestClient[Any] = request.getfixturevalue("reader" if is_shared else "client")
     if path.endswith("/attestations"):
         sums = {"balances_raw": "165", "balances": "165"}
         rows = [record(world, EXAMPLE_TOKEN_ID, 1, 160, **sums), record(world, EXAMPLE_WALLET_ID, 1, 160)]
@@ -55,12 +55,11 @@ def test_example_of_every_operation_works_with_its_named_credential(
     if form is not None:
         # Other tests need the document's own example unchanged.
         form = {**form, "token": embed_token(client, path)}
-    headers = {}
+    headers = {"Authorization": ""}
     if operation["security"] == [{"embedToken": []}]:
         headers["Authorization"] = f"Bearer {embed_token(client, path)}"
     elif operation["security"]:
         headers = world.headers(str(role_of(operation)))
-    del client.headers["Authorization"]
     answer = client.request(method.upper(), address, params=query, json=body, data=form, headers=headers)
     assert answer.status_code in {200, 201, 202, 204}, answer.text
     documented = operation["responses"][str(answer.status_code)].get("content", {})
@@ -108,10 +107,10 @@ def test_every_success_has_an_example_in_each_text_format() -> None:
     ],
 )
 def test_recorded_error_of_a_status_matches_the_response(
-    client: TestClient[Any], status: int, method: str, path: str, options: dict[str, Any]
+    reader: TestClient[Any], status: int, method: str, path: str, options: dict[str, Any]
 ) -> None:
-    client.headers["X-Request-Id"] = "req-1"
-    answer = client.request(method, path, **options)
+    headers = {"X-Request-Id": "req-1"} | options.get("headers", {})
+    answer = reader.request(method, path, **options | {"headers": headers})
     assert answer.status_code == status, answer.text
     compare(PROBLEM, answer, DOCUMENT["components"]["responses"][str(status)]["content"])
 
@@ -121,11 +120,3 @@ def embed_token(client: TestClient[Any], path: str) -> str:
     report = "cap-table" if "superset" in path else next((name for name in path.split("/") if name in REPORTS), "index")
     address, query = REPORTS[report]
     return str(client.get(address, params=query).json()["reportUrl"].partition("#t=")[2])
-
-
-def test_wrong_response_fails_the_check(client: TestClient[Any]) -> None:
-    answer = client.get("/v1/networks").json()
-    del answer["data"][0]["chainId"]
-    schema = {"$ref": "#/components/schemas/Networks"}
-    with pytest.raises(Exception, match="chainId"):
-        check(schema, answer)

@@ -18,6 +18,8 @@ from tests.api.test_serving import publish_next
 from tests.api.world import World
 from warehouse.versions import published_versions, remove_old_versions
 
+pytestmark = pytest.mark.release
+
 TOKEN = f"/v1/tokens/{EXAMPLE_TOKEN_ID}"
 RANKED = (f"{TOKEN}/cap-table?limit=1", f"{TOKEN}/cap-table/changes?from=block:260&limit=1")
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -4,7 +4,7 @@ from typing import Any
 
 from litestar.testing import TestClient
 
-from api.examples import EXAMPLE_SOURCE_ID, EXAMPLE_SUPPORTED_PAIR_ID, EXAMPLE_SYMBOL, EXAMPLE_UNUSED_SOURCE_ID
+from api.examples import EXAMPLE_SOURCE_ID, EXAMPLE_SUPPORTED_PAIR_ID, EXAMPLE_SYMBOL
 from tests.api.document import check
 from tests.api.test_errors import problem
 from tests.api.world import World
@@ -22,8 +22,8 @@ def listed(client: TestClient[Any], **query: str) -> list[dict[str, Any]]:
     return data
 
 
-def post_csv(client: TestClient[Any], text: str, **headers: str) -> Any:
-    return client.post(PRICES, content=text.encode(), headers=CSV | headers)
+def post_csv(client: TestClient[Any], text: str) -> Any:
+    return client.post(PRICES, content=text.encode(), headers=CSV)
 
 
 def pointers(answer: Any, status: int = 422, code: str = "invalid-body") -> list[str]:
@@ -38,6 +38,7 @@ def test_a_manual_source_is_disabled_until_enabled(client: TestClient[Any]) -> N
     assert made.items() >= {"name": "Fund administrator", "kind": "Manual", "enabled": False, "status": None}.items()
     assert made["priceTypes"] == ["Ask", "Bid", "Trade", "Market", "NAV"]
     assert client.get(answer.headers["location"]).json() == made
+    assert pointers(client.post(PATH, json={"name": made["name"]}), 409, "duplicate-source") == ["/name"]
     for action, enabled in (("enable", True), ("enable", True), ("disable", False), ("disable", False)):
         answer = client.patch(f"{PATH}/{made['id']}/{action}")
         assert (answer.status_code, answer.json()) == (200, made | {"enabled": enabled})
@@ -67,38 +68,6 @@ def test_enabling_a_source_affects_one_tenant_only(world: World, client: TestCli
     assert theirs["status"] is None  # this tenant has no polls
 
 
-def test_preconfigured_source_can_only_be_switched_on_or_off(client: TestClient[Any]) -> None:
-    for method, path, body in (
-        ("PATCH", f"{PATH}/src_kraken", {"name": "Mine"}),
-        ("DELETE", f"{PATH}/src_kraken", None),
-        ("GET", f"{PATH}/src_kraken/pairs", None),
-        ("POST", f"{PATH}/src_kraken/pairs", {"pricedAs": EXAMPLE_SYMBOL, "priceType": "NAV"}),
-    ):
-        found = problem(client.request(method, path, json=body), 409, "preconfigured-source")
-        assert "Kraken" in found["detail"]
-    problem(client.get(f"{PATH}/src_kraken/pairs/{EXAMPLE_SUPPORTED_PAIR_ID}"), 404, "supported-pair-not-found")
-
-
-def test_renaming_and_removal(client: TestClient[Any]) -> None:
-    unused = f"{PATH}/{EXAMPLE_UNUSED_SOURCE_ID}"
-    renamed = client.patch(unused, json={"name": "New desk"}).json()
-    assert client.get(unused).json() == renamed
-    assert renamed["name"] == "New desk"
-    assert client.patch(unused, json={}).json() == renamed
-    found = problem(client.patch(unused, json={"name": "Fund desk"}), 409, "duplicate-source")
-    assert found["existingId"] == EXAMPLE_SOURCE_ID
-    assert pointers(client.post(PATH, json={"name": "Fund desk"}), 409, "duplicate-source") == ["/name"]
-    client.put(
-        f"/v1/priced-items/{EXAMPLE_SYMBOL}/mapping-symbols",
-        json={"mappings": [{"priceSource": EXAMPLE_UNUSED_SOURCE_ID, "symbol": "B"}]},
-    )
-    assert f"priced item {EXAMPLE_SYMBOL!r}" in problem(client.delete(unused), 409, "source-in-use")["detail"]
-    client.put(f"/v1/priced-items/{EXAMPLE_SYMBOL}/mapping-symbols", json={"mappings": []})
-    assert client.delete(unused).status_code == 204
-    problem(client.get(unused), 404, "price-source-not-found")
-    assert client.post(PATH, json={"name": "New desk"}).status_code == 201
-
-
 def test_a_supported_pair(client: TestClient[Any]) -> None:
     answer = client.post(PAIRS, json={"pricedAs": EXAMPLE_SYMBOL, "priceType": "Market"})
     made = answer.json()
@@ -113,11 +82,6 @@ def test_a_supported_pair(client: TestClient[Any]) -> None:
     assert pointers(again, 409, "duplicate-supported-pair") == ["/pricedAs", "/pricedIn", "/priceType"]
     assert client.delete(f"{PAIRS}/{made['id']}").status_code == 204
     problem(client.get(f"{PAIRS}/{made['id']}"), 404, "supported-pair-not-found")
-
-
-def test_invalid_supported_pairs_are_refused(client: TestClient[Any]) -> None:
-    assert pointers(client.post(PAIRS, json={})) == ["/pricedAs", "/priceType"]
-    assert pointers(client.post(PAIRS, json={"pricedAs": EXAMPLE_SYMBOL, "priceType": "Close"})) == ["/priceType"]
 
 
 def test_single_price_is_stored(world: World, client: TestClient[Any]) -> None:
@@ -150,24 +114,23 @@ def test_prices_are_read_exactly(client: TestClient[Any]) -> None:
 def test_invalid_prices_are_refused(client: TestClient[Any]) -> None:
     before = listed(client)
     for written in (
-        *("0", "-1", "null", "true", "[1]", '""', '"1,5"', '"1_000"', '" 1"', '"NaN"', '"Infinity"', '"\uff11"'),
-        *("1e20", "1e-19", '"1e99999999999999999999"', "1" * 4000),
+        "0",
+        "null",
+        "true",
+        '""',
+        '"1,5"',
+        '"NaN"',
+        "1e20",
+        "1e-19",
+        '"1e99999999999999999999"',
+        "1" * 4000,
     ):
         body = f'{{"price": {written}, "effectiveFrom": "2026-03-31"}}'
         assert pointers(client.post(PRICES, content=body.encode(), headers=JSON)) == ["/price"], written
-    for written in ("NaN", "1e99999999999999999999", "1" * 5000, "01", "1."):
+    for written in ("NaN", "1e99999999999999999999", "1" * 5000, "01"):
         body = f'{{"price": {written}, "effectiveFrom": "2026-03-31"}}'
         problem(client.post(PRICES, content=body, headers=JSON), 400, "malformed-json")
     assert listed(client) == before
-
-
-def test_invalid_instants_are_refused(client: TestClient[Any]) -> None:
-    for written in ("1969-12-31", "2200-01-01", 5, None):
-        answer = client.post(PRICES, json={"price": 1, "effectiveFrom": written})
-        assert pointers(answer) == ["/effectiveFrom"], written
-    for written in ("yesterday", "2026-02-30", ""):
-        found = problem(client.post(PRICES, json={"price": 1, "effectiveFrom": written}), 400, "malformed-field")
-        assert [error["pointer"] for error in found["errors"]] == ["/effectiveFrom"], written
 
 
 def test_many_prices_as_an_array(client: TestClient[Any]) -> None:
@@ -273,22 +236,15 @@ def test_unsupported_bodies_are_refused(client: TestClient[Any]) -> None:
 
 
 def test_body_of_one_mebibyte_is_accepted_and_a_larger_one_refused(client: TestClient[Any]) -> None:
-    rows = [f"{1 + number}.5,{1970 + number // 336}-{1 + number // 28 % 12:02d}-{1 + number % 28:02d}" for number in
-            range(50_000)]  # fmt: skip
-    header = "price,effectiveFrom\n"
-    text = header + "\n".join(rows)
-    assert len(text) < 1 << 20
+    rows = [f"{1 + number}.5,{1970 + number // 28}-01-{1 + number % 28:02d},{'n' * 180}" for number in range(5_000)]
+    text = "\n".join(["price,effectiveFrom,note", *rows])
+    assert 900_000 < len(text) < 1 << 20
     made = post_csv(client, text).json()["data"]
-    assert len(made) == 50_000
-    assert made[-1]["price"] == "50000.5"
+    assert len(made) == 5_000
+    assert made[-1]["price"] == "5000.5"
     before = listed(client)
     problem(post_csv(client, text + "\n" * ((1 << 20) - len(text) + 1)), 413, "body-too-large")
     assert listed(client) == before
-
-
-def test_prices_of_a_disabled_source_are_accepted(client: TestClient[Any]) -> None:
-    client.patch(f"{SOURCE}/disable")
-    assert client.post(PRICES, json={"price": 1, "effectiveFrom": "2026-04-01"}).status_code == 201
 
 
 def test_lists_by_time(client: TestClient[Any]) -> None:
@@ -301,13 +257,6 @@ def test_lists_by_time(client: TestClient[Any]) -> None:
     assert listed(client, **{"from": "2026-01-31", "to": "2026-02-28"}) == whole[1:]
     assert listed(client, **{"from": "2026-02-28"}) == whole[:1]
     problem(client.get(f"{PRICES}?from=2026-02-01&to=2026-02-01"), 422, "invalid-parameter")
-
-
-def test_preconfigured_sources_come_before_manual_ones(client: TestClient[Any]) -> None:
-    whole = client.get(PATH).json()["data"]
-    kinds = [source["kind"] for source in whole]
-    assert kinds == sorted(kinds, reverse=True)
-    assert [source["name"] for source in whole[-2:]] == ["Fund desk", "Old desk"]
 
 
 def test_pair_accepts_a_manual_source_that_is_enabled_and_supports_it(client: TestClient[Any]) -> None:
@@ -323,17 +272,9 @@ def test_pair_accepts_a_manual_source_that_is_enabled_and_supports_it(client: Te
     made = client.post("/v2/pairs", json=asked)
     assert made.status_code == 201
     assert (made.json()["mappingStatus"], made.json()["maxAge"]) == ("Resolved", "P35D")
+    assert [(one["derivation"], one["markets"]) for one in made.json()["mappings"]] == [("Manual", [])]
     found = problem(client.delete(f"{PATH}/{source}/pairs/{supported}"), 409, "supported-pair-in-use")
     assert made.json()["id"] in found["detail"]
     problem(client.delete(f"{PATH}/{source}"), 409, "source-in-use")
     client.patch(f"{PATH}/{source}/disable")
     assert client.post(f"{PATH}/{source}/pairs/{supported}/prices", json=price).json()["revision"] == 2
-
-
-def test_repeated_upload_stores_prices_once(client: TestClient[Any]) -> None:
-    text = "price,effectiveFrom\n1,2026-04-01\n2,2026-04-02\n"
-    first = post_csv(client, text, **{"Idempotency-Key": "k"})
-    again = post_csv(client, text, **{"Idempotency-Key": "k"})
-    assert (again.status_code, again.json(), again.headers["idempotency-replayed"]) == (201, first.json(), "true")
-    assert {price["revision"] for price in listed(client, **{"from": "2026-04-01"})} == {1}
-    problem(post_csv(client, text + "3,2026-04-03", **{"Idempotency-Key": "k"}), 422, "idempotency-key-reused")

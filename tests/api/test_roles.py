@@ -51,12 +51,17 @@ def test_each_operation_names_its_decided_role() -> None:
     assert set(named) >= READ_BY_ADMINS | WRITTEN_BY_ADMINS
 
 
+@pytest.fixture(scope="module")
+def before(unchanged: World) -> list[str]:
+    """All rows before the first test."""
+    return stored(unchanged)
+
+
 @pytest.mark.parametrize(("path", "method", "operation"), KEYED)
 def test_key_of_a_lower_role_is_refused_and_changes_nothing(
-    unchanged: World, reader: TestClient[Any], path: str, method: str, operation: dict[str, Any]
+    unchanged: World, reader: TestClient[Any], before: list[str], path: str, method: str, operation: dict[str, Any]
 ) -> None:
-    before, role = stored(unchanged), Role(str(role_of(operation)))
-    roles = list(Role)
+    role, roles = Role(str(role_of(operation))), list(Role)
     for lower in roles[: roles.index(role)]:
         answer = ask(reader, path, method, operation, unchanged.headers(lower))
         assert problem(answer, 403, "role-too-low")["requiredRole"] == role

@@ -265,6 +265,7 @@ def test_cursor_works_with_another_limit(client: TestClient[Any]) -> None:
     assert len(client.get(f"{TOKEN}/activities?limit=100&cursor={cursor}").json()["data"]) == 4
 
 
+@pytest.mark.ci
 def test_switching_under_load(world: World) -> None:
     """Readers page and stream while versions change, without errors or mixed versions."""
     problems: list[str] = []

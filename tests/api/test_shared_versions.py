@@ -28,6 +28,8 @@ from warehouse import shared
 from warehouse.shared import ORPHAN_AGE, ShardPublisher
 from warehouse.versions import Publication, SharingError, path_of, published_versions
 
+pytestmark = pytest.mark.ci
+
 TOKEN = f"/v1/tokens/{EXAMPLE_TOKEN_ID}"
 FOREIGN = f"/v1/tokens/{FOREIGN_TOKEN_ID}"
 

@@ -168,18 +168,3 @@ def test_only_the_open_report_is_kept_alive(
         report = visitor.framed(".viewer iframe")
         assert "Cap table changes" in report.inner_text("#subtitle")
         visitor.forgive("status of 401")
-
-
-def test_report_opened_from_the_index_is_kept_alive(
-    servers: Servers, visit: Visit, monkeypatch: pytest.MonkeyPatch, link: str
-) -> None:
-    """The index page is the host of the report and supplies a new token after expiry."""
-    monkeypatch.setattr(tokens, "LIFE", timedelta(0))
-    with visit() as visitor:
-        frame = visitor.open(link)
-        frame.locator("#tokens").get_by_text(LUMEN_NAME).click()
-        visitor.framed(".viewer iframe", "expired")
-        monkeypatch.undo()
-        report = visitor.framed(".viewer iframe")
-        assert LUMEN_NAME in report.inner_text("#title")
-        visitor.forgive("status of 401")
