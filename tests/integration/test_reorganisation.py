@@ -126,6 +126,7 @@ def test_orphaned_rows_are_replaced_by_canonical_ones(
     check_end_state(service, system, tmp_path)
 
 
+@pytest.mark.ci
 def test_reorganisation_in_anvils_own_way(system: System, service: Service, tmp_path: Path) -> None:
     """The head's number stays; a new transaction replaces those of the orphaned blocks."""
     head = system.node.head()
@@ -156,6 +157,7 @@ def test_subjects_are_marked_from_the_first_orphaned_block(system: System, servi
     assert sorted(marks) == [(1, ancestor + 1, None), (2, ancestor + 1, None)]
 
 
+@pytest.mark.ci
 def test_several_reorganisations_between_and_after_cycles(system: System, service: Service, tmp_path: Path) -> None:
     system.replace(2, 3)
     system.replace(5, 4)
@@ -253,6 +255,7 @@ def test_head_behind_on_the_same_chain_is_no_reorganisation(missing: int, system
     assert service.query("select status from raw.network_states") == [("Unhealthy",)]
 
 
+@pytest.mark.ci
 def test_a_younger_head_further_back_than_finality_needs_three_cycles(
     system: System, make_service: MakeService, tmp_path: Path
 ) -> None:
@@ -288,6 +291,7 @@ def test_another_chain_with_the_same_id_is_refused(system: System, service: Serv
     assert service.raw_rows() == before
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("method", "is_first_cycle"),
     [

@@ -9,7 +9,7 @@ import pytest
 from pipelines.raw.database import open_warehouse
 from pipelines.tenants.versions import advance
 from tests.integration.dbt_runner import LATER_CYCLE, LATER_RUN, Stores, build_over_nothing, open_marts, run_dbt
-from tests.integration.test_transform import TOKEN_A, TOKEN_B, WALLET_A, WALLET_B, publish
+from tests.integration.transformed import TOKEN_A, TOKEN_B, WALLET_A, WALLET_B, publish
 from tests.worlds.ledger import GENESIS_TIME, Subject, World, address
 
 _PERIOD = 300
@@ -100,6 +100,7 @@ def begin_build(stores: Stores, now: datetime) -> set[str]:
 
 
 # With seed 3, six cycles contain every kind of change, and a build that ends half-way.
+@pytest.mark.release
 @pytest.mark.parametrize(
     ("seed", "cycles"), [(3, 6), *(pytest.param(seed, 30, marks=pytest.mark.release) for seed in range(1, 9))]
 )

@@ -255,6 +255,7 @@ def test_history_recomputes_only_balances_of_its_holders(tmp_path: Path) -> None
     assert touched(stores, 21) - {"supply"} == past & read
 
 
+@pytest.mark.ci
 def test_a_movement_rewrites_only_its_own_holders(tmp_path: Path) -> None:
     stores = build_over_nothing(tmp_path)
     world = filled(World(11))
@@ -281,6 +282,7 @@ def test_a_movement_rewrites_only_its_own_holders(tmp_path: Path) -> None:
 _MARKED = "select holder_address from marts.token_positions where subject_key = 1 and checked_block_number = -1"
 
 
+@pytest.mark.ci
 def test_tables_of_an_earlier_release_become_views_in_a_file_of_any_name(tmp_path: Path) -> None:
     stores = Stores(tmp_path)
     with open_warehouse(stores.warehouse):

@@ -195,6 +195,7 @@ def spend(case: Case, number: int) -> None:
         world.pay({world.address(): 900}, inputs=world.coins(one)[-1:])
 
 
+@pytest.mark.ci
 def test_wallets_agree_with_the_chain_through_everything(node: UtxoNode, make_service: MakeService) -> None:
     case = Case(node, make_service)
     world = case.world
@@ -247,6 +248,7 @@ def test_wallets_agree_with_the_chain_through_everything(node: UtxoNode, make_se
     case.check()
 
 
+@pytest.mark.ci
 def test_a_clean_collection_and_build_give_the_same(node: UtxoNode, make_service: MakeService, tmp_path: Path) -> None:
     case = Case(node, make_service)
     first = node.head()
@@ -271,6 +273,7 @@ def test_a_clean_collection_and_build_give_the_same(node: UtxoNode, make_service
         assert case.service.query(rows.format(table), warehouse=stores.warehouse) == expected
 
 
+@pytest.mark.ci
 def test_a_node_without_outputs_of_inputs_is_exact_from_now_on(bare_node: UtxoNode, make_service: MakeService) -> None:
     case = Case(bare_node, make_service)
     # The next block is the first one of the view: its outputs spent later are those of the scan.
@@ -309,6 +312,7 @@ def test_a_past_range_without_outputs_of_inputs_names_its_unread_blocks(
     case.check_readings(ChainOracle(bare_node))
 
 
+@pytest.mark.ci
 def test_history_from_the_first_block_needs_no_outputs_of_inputs(
     bare_node: UtxoNode, make_service: MakeService
 ) -> None:
@@ -368,6 +372,7 @@ def test_outputs_of_inputs_may_come_with_the_block(node: UtxoNode, make_service:
         case.check_collected()
 
 
+@pytest.mark.ci
 def test_native_balances_are_scanned_once_a_day(node: UtxoNode, make_service: MakeService) -> None:
     case = Case(node, make_service)
     with FaultProxy(node.url) as proxy:

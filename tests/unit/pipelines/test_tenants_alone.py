@@ -229,6 +229,7 @@ def happen(chain: Chain, warehouses: list[Warehouse], tenant: str, batch: int) -
                 record_creation(warehouse.connection, NETWORK, token, tenant, block, batch)
 
 
+@pytest.mark.release
 @pytest.mark.parametrize(
     "seed",
     [
