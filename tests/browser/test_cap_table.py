@@ -19,6 +19,8 @@ from tests.browser.reading import Cell, Table, check_every_sort_and_page, decima
 from tests.browser.visitor import Visitor
 from tests.e2e.client import ApiClient
 
+pytestmark = pytest.mark.ci
+
 CAP_TABLE = f"/v1/tokens/{LUMEN_ID}/cap-table"
 PAGE = 25
 Holders = list[dict[str, Any]]

@@ -17,6 +17,8 @@ from tests.browser.reading import Cell, Table, check_every_sort_and_page, decima
 from tests.browser.visitor import Visitor
 from tests.e2e.client import ApiClient
 
+pytestmark = pytest.mark.ci
+
 CHANGES = f"/v1/tokens/{LUMEN_ID}/cap-table/changes"
 MOMENTS = {"from": "2026-04-30", "to": "2026-10-31"}  # one range each
 PAGE = 25

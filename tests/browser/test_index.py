@@ -17,6 +17,8 @@ from tests.browser.market import NEWEST
 from tests.browser.reading import parsed
 from tests.e2e.service import LEDGERMART
 
+pytestmark = pytest.mark.ci
+
 
 @pytest.fixture(scope="module")
 def link(servers: Servers) -> str:

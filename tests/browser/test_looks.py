@@ -14,6 +14,8 @@ from tests.browser.published import publish_register
 from tests.browser.reading import Table
 from tests.browser.visitor import Visitor
 
+pytestmark = pytest.mark.ci
+
 THEMES = ["light", pytest.param("dark", marks=pytest.mark.release)]
 # The reports share their styles and most of their code, so one stands for all with each change.
 SOME = [

@@ -18,6 +18,8 @@ from tests.browser.reading import Table, parsed, walked
 from tests.browser.visitor import Visitor
 from tests.e2e.client import ApiClient
 
+pytestmark = pytest.mark.ci
+
 WALLET = f"/v1/wallets/{TREASURY_ID}"
 PAGE = 25
 Activities = list[dict[str, Any]]
