@@ -4,6 +4,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 BIN := .venv/bin
 ARGS ?=
+TESTS ?= tests
 # Processes that start cold compile every module anew when they may not keep what they compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -79,14 +80,14 @@ test: install debian-packages ## Prove the system in ten minutes: lint, and all 
 	$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint test-cheap
 
 test-cheap:
-	$(PYTEST) -m "not ci and not release" tests $(ARGS)
+	$(PYTEST) -m "not ci and not release" $(TESTS) $(ARGS)
 
 test-ci: install debian-packages ## What .ci/run adds: dear proofs, and tests that start all processes
-	$(PYTEST) -m ci tests $(ARGS)
+	$(PYTEST) -m "ci and not release" $(TESTS) $(ARGS)
 
 # Of a release, part by part. It writes what each file cost into tests/costs.toml.
-test-all: install debian-packages build/superset/installed build/chdb/installed ## All tests, with more seeds, kills and examples (PART=1/4)
-	$(PYTEST) -o timeout=7200 --part=$(or $(PART),1/1) --write-costs tests $(ARGS)
+test-all: install debian-packages build/superset/installed build/chdb/installed ## All tests, with more seeds, kills and examples (PART=1/4, or TESTS=tests/superset)
+	$(PYTEST) -o timeout=7200 --part=$(or $(PART),1/1) --write-costs $(TESTS) $(ARGS)
 
 fuzz: install ## Tens of thousands of requests that schemathesis makes from the OpenAPI document (ARGS="--seed 2")
 	$(BIN)/python -m tests.fuzz $(ARGS)

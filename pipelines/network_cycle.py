@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import duckdb
 
+from control.clock import stored_now
 from pipelines.balances.observations import observe
 from pipelines.balances.searches import begin_searches, search_holders
 from pipelines.chain.checks import DECIMALS, run_check
@@ -76,7 +77,7 @@ def _run(
     report.unavailable_readings = reading.unavailable
     disputes = disputed_detail(connection, network)
     report.head, report.final = head.number, final
-    settle(connection, network, final)
+    settle(connection, network, final, stored_now())
     record_healthy(
         connection,
         network,

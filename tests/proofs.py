@@ -30,16 +30,19 @@ def proofs() -> Iterator[Proof]:
         ValueError: a proof is run by `make test-all` alone.
     """
     for file in sorted((CHECKOUT / "tests").rglob("test_*.py")):
-        for statement in ast.parse(file.read_text()).body:
-            if isinstance(statement, ast.FunctionDef):
-                marks = [ast.unparse(one) for one in statement.decorator_list]
-                for one in statement.decorator_list:
+        body = ast.parse(file.read_text()).body
+        of_file = [ast.unparse(one) for one in body if ast.unparse(one).startswith("pytestmark")]
+        for test in body:
+            if isinstance(test, ast.FunctionDef):
+                # A parametrized case may have a marker of its own.
+                decorators = [ast.unparse(one) for one in test.decorator_list if "parametrize" not in ast.unparse(one)]
+                marks = " ".join([*of_file, *decorators])
+                for one in test.decorator_list:
                     if isinstance(one, ast.Call) and ast.unparse(one.func) == "pytest.mark.proof":
                         if "pytest.mark.release" in marks:
-                            raise ValueError(f"{file}: the proof {statement.name} is not run by `.ci/run`")
+                            raise ValueError(f"{file}: the proof {test.name} is not run by `.ci/run`")
                         command = "`.ci/run`" if "pytest.mark.ci" in marks else "`make test`"
-                        sentence = ast.literal_eval(one.args[0])
-                        yield Proof(sentence, file.relative_to(CHECKOUT), statement.name, command)
+                        yield Proof(ast.literal_eval(one.args[0]), file.relative_to(CHECKOUT), test.name, command)
 
 
 def page() -> str:

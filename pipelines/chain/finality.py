@@ -1,11 +1,9 @@
 """Identity of each network's chain (genesis and settled block), and the head that contradicts stored blocks."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 import duckdb
-
-from control.clock import stored_now
 
 # A false answer of a node is never settled if it lasts for less than this.
 SETTLED_AFTER = timedelta(hours=1)
@@ -59,9 +57,8 @@ def read_known_chain(connection: duckdb.DuckDBPyConnection, network: str) -> Kno
     return KnownChain(final_number, settled_number, genesis_hash, contradiction)
 
 
-def settle(connection: duckdb.DuckDBPyConnection, network: str, final_number: int) -> None:
-    """Settle the block that became final long enough ago, and record the next candidate."""
-    now = stored_now()
+def settle(connection: duckdb.DuckDBPyConnection, network: str, final_number: int, now: datetime) -> None:
+    """Settle the block that became final long enough before `now`, and record the next candidate."""
     row = connection.execute(
         "select settling_number, settling_since from raw.known_chains where network = ?", [network]
     ).fetchone()

@@ -68,6 +68,7 @@ def newest(client: TestClient[Any], count: int) -> list[dict[str, Any]]:
     return data
 
 
+@pytest.mark.proof("every write leaves one audit event")
 @pytest.mark.parametrize("writes", [pytest.param(writes, id=section) for section, writes in SECTIONS.items()])
 def test_every_write_leaves_one_event(world: World, client: TestClient[Any], writes: list[Any]) -> None:
     before = newest(client, 1000)

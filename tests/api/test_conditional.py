@@ -19,6 +19,7 @@ for _param in sorted(WRITES, key=lambda param: (param.values[1] == "delete", -le
     SECTIONS.setdefault("/".join(_param.values[0].split("/")[:3]), []).append(_param)
 
 
+@pytest.mark.proof("an unchanged answer returns 304")
 @pytest.mark.parametrize(("path", "method", "operation"), CONDITIONAL)
 def test_matching_etag_returns_304(reader: TestClient[Any], path: str, method: str, operation: dict[str, Any]) -> None:
     del method

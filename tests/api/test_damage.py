@@ -28,6 +28,7 @@ def gone(world: World) -> None:
     file_of(world, 2).unlink()
 
 
+@pytest.mark.proof("a damaged version falls back to the previous one")
 @pytest.mark.parametrize("damage", [garbage, gone])
 def test_damaged_version_falls_back_to_the_previous_one(
     world: World, damage: Callable[[World], None], caplog: pytest.LogCaptureFixture

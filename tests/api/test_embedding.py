@@ -167,6 +167,7 @@ def test_no_forgery_opens_anything(world: World, page: TestClient[Any]) -> None:
     assert renew(page, token).status_code == 200
 
 
+@pytest.mark.proof("a report refuses every other token")
 @pytest.mark.parametrize(("method", "path", "operation"), GUARDED)
 def test_every_embed_route_refuses_bad_tokens(
     world: World, page: TestClient[Any], method: str, path: str, operation: dict[str, Any]

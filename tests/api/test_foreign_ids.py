@@ -247,6 +247,7 @@ def both(second: Second, place: SortKey, other: str, **request: Any) -> Any:
     return answers[0][0]
 
 
+@pytest.mark.proof("an id of another tenant does not exist")
 @pytest.mark.parametrize("place", places("path"))
 def test_foreign_id_in_a_path_is_not_found(second: Second, place: SortKey) -> None:
     (other,) = [one["example"] for one in place.operation["parameters"] if one["name"] == place.name]

@@ -150,6 +150,7 @@ def as_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
 
 
+@pytest.mark.proof("pages have each row once, in the order of the whole list")
 @pytest.mark.parametrize("url", [*PAGED, *SORTED, *(url for url in NARROWED if "/balances" not in url)])
 def test_pages_have_each_row_once_in_the_order_of_the_full_list(reader: TestClient[Any], url: str) -> None:
     separator = "&" if "?" in url else "?"
@@ -170,6 +171,7 @@ def test_pages_have_each_row_once_in_the_order_of_the_full_list(reader: TestClie
         assert found == whole
 
 
+@pytest.mark.proof("all formats have the same rows")
 @pytest.mark.parametrize(("url", "batch"), [(LISTS["list_tokens"], 5_000), *((url, 2) for url in ALL)])
 def test_all_formats_have_the_same_rows(
     reader: TestClient[Any], url: str, batch: int, monkeypatch: pytest.MonkeyPatch

@@ -226,6 +226,7 @@ def end_of(moment: str) -> datetime:
     return datetime.fromisoformat(f"{moment}T00:00:00+00:00") + DAY
 
 
+@pytest.mark.proof("all answers of one moment agree")
 @pytest.mark.parametrize("moment", moments())
 def test_all_answers_of_one_moment_agree(long: Any, moment: str) -> None:
     """Compare cap table, balances, capitalization and value history with plain decimals and each other."""

@@ -191,6 +191,7 @@ def turns(ledger: Ledger, first: str, last: str) -> None:
 CHANGES = [appears, goes, first_goes, last_goes, grows, swap, reorganised, turns]
 
 
+@pytest.mark.proof("a cursor expires when a delivered row changes")
 @pytest.mark.parametrize(("change", "pages"), [*((change, 1) for change in CHANGES), (grows, 2)])
 def test_change_among_delivered_rows_expires_the_cursor(
     ledger: Ledger, change: Callable[[Ledger, str, str], None], pages: int

@@ -31,6 +31,7 @@ CHANGES: dict[str, dict[str, Any] | None] = {
 }
 
 
+@pytest.mark.proof("a repeated POST returns its first answer and runs once")
 @pytest.mark.parametrize(("path", "method", "operation"), POSTS)
 def test_repeated_post_returns_the_first_response_and_another_request_with_its_key_is_refused(
     world: World, client: TestClient[Any], path: str, method: str, operation: dict[str, Any]

@@ -57,6 +57,7 @@ def before(unchanged: World) -> list[str]:
     return stored(unchanged)
 
 
+@pytest.mark.proof("a role that is too low is refused and changes nothing")
 @pytest.mark.parametrize(("path", "method", "operation"), KEYED)
 def test_key_of_a_lower_role_is_refused_and_changes_nothing(
     unchanged: World, reader: TestClient[Any], before: list[str], path: str, method: str, operation: dict[str, Any]

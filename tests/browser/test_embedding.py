@@ -16,6 +16,7 @@ REFUSED = "frame-ancestors"
 UNAUTHORIZED = r"status of 401"
 
 
+@pytest.mark.proof("a report is shown in a page of an allowed origin")
 def test_report_is_shown_in_a_page_of_another_origin(servers: Servers, visit: Visit) -> None:
     with visit() as visitor:
         frame = visitor.open(servers.portal.page("wallet-activity", walletId=TREASURY_ID))
@@ -44,6 +45,7 @@ def test_the_snippet_lets_a_report_print_and_open_links(servers: Servers, visit:
             frame.evaluate("() => void window.open('about:blank', '_blank')")
 
 
+@pytest.mark.proof("another origin cannot frame a report")
 def test_other_origin_cannot_frame_a_report(servers: Servers, visit: Visit) -> None:
     with Portal(servers.api) as stranger, visit() as visitor:
         visitor.page.goto(stranger.page("wallet-activity", walletId=TREASURY_ID))

@@ -39,7 +39,6 @@ from warehouse.versions import current_publication
 _KILLS_AT_A_HEAD = 8
 # Measured speeds, and numbers that count cycles.
 _OF_RUNS = {"publication", "collection_paces", "tenant_versions"}
-# `make test-cluster` runs them: a cycle takes some seconds.
 pytestmark = [pytest.mark.release, pytest.mark.timeout(7200)]
 
 

@@ -21,6 +21,8 @@ from tests.e2e.service import LEDGERMART
 from tests.waiting import PATIENCE_SECONDS, eventually
 from warehouse.lock import writer_lock
 
+pytestmark = pytest.mark.ci
+
 # Node and service as ever, but what lies between them leaves the last log out of every answer.
 _LYING_DEMO = """
 import sys
@@ -189,6 +191,7 @@ def test_every_number_agrees_with_the_node(demo: Demo) -> None:
     assert "#t=" not in demo.printed
 
 
+@pytest.mark.proof("a killed API is started again")
 def test_up_restarts_a_killed_api_and_refuses_a_second_start(demo: Demo) -> None:
     second = subprocess.run([str(LEDGERMART), "up"], env=demo.environment, capture_output=True, text=True, check=False)
     assert second.returncode == 4
@@ -202,7 +205,6 @@ def test_up_restarts_a_killed_api_and_refuses_a_second_start(demo: Demo) -> None
     eventually(lambda: demo.api_is_ready, "the API is ready again")
 
 
-@pytest.mark.release
 def test_every_end_of_a_launched_run_is_recorded(demo: Demo) -> None:
     dagster = demo.dagster
     assert (demo.folder / "code-server.sock").stat().st_mode & 0o077 == 0
@@ -232,7 +234,6 @@ def test_every_end_of_a_launched_run_is_recorded(demo: Demo) -> None:
     eventually(lambda: dagster.status(done) == "SUCCESS", "the next run succeeds")
 
 
-@pytest.mark.release
 def test_a_killed_worker_is_started_again(demo: Demo) -> None:
     starts, worker = demo.worker_starts, demo.child("pipelines.worker")
     assert worker is not None

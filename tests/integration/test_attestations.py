@@ -210,12 +210,13 @@ class Case:
         assert not difference or (record[0] == "Adjusted" and record[1] > 0)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("contract", "seed"),
     [
         ("LyingToken", 0),
-        pytest.param("RebaseToken", 1, marks=pytest.mark.slow),
-        *(pytest.param("LyingToken", seed, marks=pytest.mark.long) for seed in range(1, 6)),
+        pytest.param("RebaseToken", 1, marks=pytest.mark.release),
+        *(pytest.param("LyingToken", seed, marks=pytest.mark.release) for seed in range(1, 6)),
     ],
 )
 def test_attested_blocks_of_random_chains_are_the_nodes(
@@ -289,7 +290,7 @@ def readings(case: Case) -> list[tuple[Any, ...]]:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_a_killed_attestation_keeps_its_readings_and_does_not_repeat_them(hush: Case) -> None:
     """An attestation killed within every part ends with the same record as one without kills."""
     block, kills = hush.created + 9, 0
@@ -340,7 +341,7 @@ def die_after(work: Callable[..., Any], times: int) -> Callable[..., Any]:
     return dying
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_a_cancelled_attestation_stops_and_may_be_requested_again(hush: Case) -> None:
     block = hush.created + 9
     operation = hush.ask(block)
@@ -361,7 +362,7 @@ def test_a_cancelled_attestation_stops_and_may_be_requested_again(hush: Case) ->
     assert set(read) < set(readings(hush))
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_a_block_waits_until_it_is_final_and_is_attested_once(hush: Case) -> None:
     hush.live(3, 4)
     block = hush.node.head()
@@ -388,7 +389,7 @@ def test_a_block_waits_until_it_is_final_and_is_attested_once(hush: Case) -> Non
     assert len(hush.records()) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_attestation_requests_are_counted_and_stop_at_the_budget(node: AnvilNode, make_service: MakeService) -> None:
     with FaultProxy(node.url) as proxy:
         case = Case(node, make_service, url=proxy.url)
@@ -426,7 +427,7 @@ def test_attestation_requests_are_counted_and_stop_at_the_budget(node: AnvilNode
         assert case.service.operation(later).presented_status == "WaitingForBudget"
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_a_holder_found_later_supersedes_a_record_without_changing_it(
     node: AnvilNode, make_service: MakeService
 ) -> None:
@@ -462,7 +463,7 @@ def test_a_holder_found_later_supersedes_a_record_without_changing_it(
     case.expect_attested(block, is_whole=False)
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_a_filled_gap_supersedes_the_records_after_it(node: AnvilNode, make_service: MakeService) -> None:
     case = Case(node, make_service, "RebaseToken")
     case.live(2, 12)
@@ -480,7 +481,7 @@ def test_a_filled_gap_supersedes_the_records_after_it(node: AnvilNode, make_serv
     case.expect_attested(begin + 4)
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_a_corrected_balance_supersedes_records_after_the_change(node: AnvilNode, make_service: MakeService) -> None:
     """The earlier reading seemed to confirm the balance, which has changed without an event since."""
     case = Case(node, make_service)
@@ -510,7 +511,7 @@ def test_a_corrected_balance_supersedes_records_after_the_change(node: AnvilNode
     assert case.records("superseded_by") == [(None,), ("OtherBalance",), (None,)]
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_a_chain_reset_supersedes_the_record_of_a_replaced_block(node: AnvilNode, make_service: MakeService) -> None:
     case = Case(node, make_service)
     case.tracked_with_history()
@@ -532,7 +533,7 @@ def test_a_chain_reset_supersedes_the_record_of_a_replaced_block(node: AnvilNode
     assert case.records("superseded_by, block_time") == [("ChainReset", None)]
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_a_wallets_balances_are_attested(node: AnvilNode, make_service: MakeService) -> None:
     case = Case(node, make_service)
     case.live(4, 10)
@@ -572,7 +573,7 @@ def test_a_wallets_balances_are_attested(node: AnvilNode, make_service: MakeServ
     assert record == (len(rows), 0, None, None, block)
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_readings_of_an_attestation_are_its_tenants_own(hush: Case) -> None:
     other = hush.service.tenant("other")
     theirs = hush.service.token(other, hush.token.address, tracked_from=instant(hush.node, hush.created))
@@ -599,7 +600,7 @@ def test_readings_of_an_attestation_are_its_tenants_own(hush: Case) -> None:
     hush.expect_attested(block)
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_without_past_states_an_attestation_fails_with_the_reason(node: AnvilNode, make_service: MakeService) -> None:
     with FaultProxy(node.url) as proxy:
         case = Case(node, make_service, url=proxy.url)
@@ -632,7 +633,7 @@ def test_without_past_states_an_attestation_fails_with_the_reason(node: AnvilNod
         assert len(proxy.calls) == before
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_a_refused_period_end_is_retried_after_days(node: AnvilNode, make_service: MakeService) -> None:
     month = Periods("month", 10_000)
     with FaultProxy(node.url) as proxy:
@@ -680,7 +681,7 @@ def test_a_refused_period_end_is_retried_after_days(node: AnvilNode, make_servic
         assert attested() == ends
 
 
-@pytest.mark.parametrize("is_created", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("is_created", [False, pytest.param(True, marks=pytest.mark.release)])
 def test_ends_of_fully_covered_periods_are_attested(
     node: AnvilNode, make_service: MakeService, is_created: bool
 ) -> None:

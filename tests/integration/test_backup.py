@@ -221,6 +221,7 @@ def test_a_killed_backup_is_incomplete_and_the_earlier_one_stays(
     assert not former.exists()
 
 
+@pytest.mark.proof("a backup is restored whole")
 def test_a_backup_is_restored_into_an_empty_folder(made: Backup, fresh: Settings) -> None:
     done = restore(fresh, made.folder, SILENT, set_aside=False)
     expected = {name: content for name, content in contents(made.folder).items() if name != "manifest.json"}
@@ -229,6 +230,7 @@ def test_a_backup_is_restored_into_an_empty_folder(made: Backup, fresh: Settings
     check_finished(fresh)
 
 
+@pytest.mark.proof("a damaged backup is refused")
 @pytest.mark.parametrize("name", ["control.db", "warehouse.duckdb", "marts_build.duckdb", "manifest.json"])
 def test_a_flipped_bit_is_refused(made: Backup, fresh: Settings, name: str) -> None:
     flip(made.folder / name)

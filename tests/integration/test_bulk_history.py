@@ -17,14 +17,13 @@ from tests.integration.conftest import MakeService
 from tests.integration.give_facts import collect_bulk_until_killed, killed_often
 from tests.integration.harness import Service
 from tests.integration.past import Chain, Tables, check_equal, configure, network, stored
-from tests.integration.test_lake import LONG, blocks_read, facts, failures, give, in_lake, lake_of
+from tests.integration.test_lake import blocks_read, facts, failures, give, in_lake, lake_of
 from tests.oracles.node import instant
 from tests.unit.control.postgres import new_database, unique_name
 from warehouse.lakes import LakeBusyError
 
 # dagster-dbt 0.29 asks a pydantic model for its fields in the old way.
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore:The `__fields__` attribute:DeprecationWarning"),
     pytest.mark.usefixtures("settled_at_once"),
 ]
@@ -71,6 +70,7 @@ def shards(lake: dict[str, str], chain: Chain, make_service: MakeService) -> lis
     return [first, second]
 
 
+@pytest.mark.release
 def test_shards_take_the_facts_of_a_launched_run(
     shards: list[Service],
     lake: dict[str, str],
@@ -109,6 +109,7 @@ def test_shards_take_the_facts_of_a_launched_run(
         assert blocks_read(shard) == {"token": of_node, "wallet": of_node, "lake": 2 * settled}
 
 
+@pytest.mark.release
 def test_a_shard_leaves_history_to_a_bulk_run(
     shards: list[Service], chain: Chain, from_node: Tables, lake: dict[str, str]
 ) -> None:
@@ -142,7 +143,8 @@ def test_a_shard_leaves_history_to_a_bulk_run(
     check_equal(first, from_node)
 
 
-@pytest.mark.parametrize("kills", [3, LONG])
+@pytest.mark.release
+@pytest.mark.parametrize("kills", [3, 60])
 def test_a_killed_run_leaves_whole_parts(
     kills: int, shards: list[Service], lake: dict[str, str], chain: Chain, from_node: Tables, tmp_path: Path
 ) -> None:
@@ -175,31 +177,37 @@ def check_whole(service: Service, expected: Counter[tuple[str, int]]) -> set[tup
     return {(first, last) for _, first, last in ranges}
 
 
-def test_only_blocks_up_to_the_newest_of_the_lake_are_given(shards: list[Service], chain: Chain) -> None:
+@pytest.mark.proof("bulk history gives only settled facts of this chain")
+@pytest.mark.parametrize("lake", ["folder"], indirect=True)
+def test_only_blocks_up_to_the_newest_that_the_lake_shares_with_the_node_are_given(
+    shards: list[Service], chain: Chain
+) -> None:
     newest = 30
-    seed(shards[0], chain, newest)
-    collect(shards[1])
-    assert in_lake(shards[0], "select max(block_number) from lake.blocks") == [(newest,)]
-    assert in_lake(shards[0], "select max(to_block), count(distinct address) from lake.coverage") == [(newest, 4)]
-    ((given,),) = in_lake(shards[0], "select count(*) from lake.token_transfers")
-    assert 0 < given < 85
-
-
-def test_without_settled_facts_of_this_chain_nothing_is_given(shards: list[Service], chain: Chain) -> None:
     with pytest.raises(BulkHistoryError, match="local: the lake has no block that is final on the node; a shard has"):
-        collect_bulk(shards[0].settings, shards[0].networks["local"], lake_of(shards[0]), print)
+        collect(shards[0])
     # Not final yet.
     seed(shards[0], chain, chain.head - 3)
     with pytest.raises(BulkHistoryError, match="local: the lake has no block that is final on the node"):
-        collect_bulk(shards[0].settings, shards[0].networks["local"], lake_of(shards[0]), print)
-    seed(shards[0], chain, 20)
-    in_lake(shards[0], "update lake.blocks set block_hash = replace(block_hash, '0x', '0y')")
-    before = facts(shards[0])
-    with pytest.raises(ContradictedLakeError, match="the lake has another row of blocks in block 20"):
-        collect_bulk(shards[0].settings, shards[0].networks["local"], lake_of(shards[0]), print)
-    assert facts(shards[0]) == before
+        collect(shards[0])
+    seed(shards[0], chain, newest)
+    hashes = "update lake.blocks set block_hash = replace(block_hash, '{}', '{}')"
+    in_lake(shards[0], hashes.format("0x", "0y"))
+    with pytest.raises(ContradictedLakeError, match=f"the lake has another row of blocks in block {newest}"):
+        collect(shards[0])
+    with lake_of(shards[0]).open() as opened:
+        assert opened.run("from lake.coverage union all by name from lake.token_transfers").fetchall() == []
+        opened.run(hashes.format("0y", "0x"))
+        opened.run("delete from lake.blocks where block_number > ?", [newest])
+    collect(shards[1])
+    with lake_of(shards[0]).open() as opened:
+        assert opened.run("select max(block_number) from lake.blocks").fetchall() == [(newest,)]
+        covered = opened.run("select max(to_block), count(distinct address) from lake.coverage").fetchall()
+        assert covered == [(newest, 4)]
+        ((given,),) = opened.run("select count(*) from lake.token_transfers").fetchall()
+    assert 0 < given < 85
 
 
+@pytest.mark.release
 def test_a_run_that_cannot_give_ends(shards: list[Service], chain: Chain) -> None:
     seed(shards[0], chain, 30)
     collect(shards[0])
@@ -211,6 +219,7 @@ def test_a_run_that_cannot_give_ends(shards: list[Service], chain: Chain) -> Non
     assert facts(shards[0]) == before
 
 
+@pytest.mark.release
 def test_a_run_ends_where_the_requests_of_the_day_are_used_up(
     lake: dict[str, str], chain: Chain, make_service: MakeService
 ) -> None:

@@ -73,6 +73,7 @@ def chain() -> Iterator[Chain]:
         yield Chain(node, world, gold, tax, old, plain, huge, nft, multi, opening, BlockRange(traffic.first, last))
 
 
+@pytest.mark.proof("collected rows and coverage are exactly the node's")
 def test_rows_and_coverage_are_exactly_the_nodes(chain: Chain, make_service: MakeService) -> None:
     service = chain.service(make_service)
     tenant = service.tenant()
@@ -221,6 +222,7 @@ def test_coverage_of_live_subject_is_extended_and_empty_ranges_count(
     check_truth(service, node)
 
 
+@pytest.mark.proof("nothing is collected while tracking is disabled")
 def test_nothing_is_collected_between_disable_and_enable(node: AnvilNode, make_service: MakeService) -> None:
     world = World(node, wallet_count=6)
     gold = world.deploy_token("GOLD", 18)

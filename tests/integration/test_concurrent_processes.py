@@ -197,10 +197,11 @@ class Analyst:
                 assert connection.execute(different).fetchall() == [], mart
 
 
-@pytest.mark.slow
+@pytest.mark.ci
+@pytest.mark.proof("cycles, readers and analysts run at once without an error of a lock")
 @pytest.mark.parametrize(
     ("rounds", "pause"),
-    [(1, _LONG_PAUSE_SECONDS), pytest.param(8, _PAUSE_SECONDS, marks=pytest.mark.long)],
+    [(1, _LONG_PAUSE_SECONDS), pytest.param(8, _PAUSE_SECONDS, marks=pytest.mark.release)],
 )
 def test_concurrent_processes_never_hit_a_lock(
     rounds: int, pause: float, node: AnvilNode, ready_service: Service

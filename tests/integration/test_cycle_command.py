@@ -54,6 +54,7 @@ def test_status_before_anything_is_set_up(tmp_path: Path) -> None:
     assert "ledgermart init" in service.ledgermart("status").stdout
 
 
+@pytest.mark.proof("a network that fails does not stop the others")
 def test_cycle_publishes_healthy_networks_and_reports_failed_ones(node: AnvilNode, ready_service: Service) -> None:
     service = ready_service
     world = World(node, wallet_count=4)

@@ -99,6 +99,7 @@ def test_an_open_folder_is_closed_once_with_a_message(folder: Path) -> None:
     assert "open to others" not in status(folder)
 
 
+@pytest.mark.proof("another user of the machine reads nothing")
 @needs_root
 def test_another_user_reads_nothing(folder: Path) -> None:
     fill(folder)

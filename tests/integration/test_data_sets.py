@@ -9,19 +9,17 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from litestar.testing import TestClient
 
 from api.app import create_app
 from control.networks.data_sets import DataSet
 from control.operations import Status
-from pipelines.data_sets import columns, staged, staging
+from pipelines.data_sets import staged, staging
 from tests.chain.fault_proxy import FaultProxy, RpcFault
 from tests.chain.node import AnvilNode
 from tests.datasets import damage
-from tests.datasets.chain_files import OWN_SCHEMA, write_aws, write_cryo, write_ethereum_etl, write_own
+from tests.datasets.chain_files import write_aws, write_cryo, write_ethereum_etl, write_own
 from tests.datasets.object_store import ObjectStore
 from tests.integration.conftest import MakeService
 from tests.integration.harness import Service
@@ -38,7 +36,7 @@ from tests.integration.past import (
 from tests.integration.read_files import read_until_killed
 from tests.integration.warm_processes import run_forked
 
-_OWN_COLUMNS = {
+OWN_COLUMNS = {
     "block_number": "blk",
     "block_hash": "hash",
     "block_time": "at",
@@ -50,7 +48,6 @@ _OWN_COLUMNS = {
     "to_address": "receiver",
     "amount": "amount",
 }
-LONG = pytest.param(100, marks=pytest.mark.long)
 _CRYO = "network_31337__{table}__{first}_to_{last}.parquet"
 _ETL = "{table}/start_block={first}/end_block={last}/{table}_{first}_{last}"
 
@@ -64,7 +61,7 @@ class Form:
     files: str
 
     def data_set(self, folder: Path | str) -> DataSet:
-        return DataSet("past", self.form, f"{folder}/{self.files}", _OWN_COLUMNS if self.form == "columns" else {})
+        return DataSet("past", self.form, f"{folder}/{self.files}", OWN_COLUMNS if self.form == "columns" else {})
 
 
 FORMS = {
@@ -99,11 +96,13 @@ def from_node(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     service.close()
 
 
-_RARE = ("cryo logs in text", "cryo transfers in decimals", "ethereum-etl Parquet")
+_MAIN = ("cryo logs in bytes", "ethereum-etl CSV")
 
 
+@pytest.mark.proof("history from files equals history from the node")
 @pytest.mark.parametrize(
-    "form", [pytest.param(form, id=name, marks=[pytest.mark.long] * (name in _RARE)) for name, form in FORMS.items()]
+    "form",
+    [pytest.param(form, id=name, marks=[pytest.mark.release] * (name not in _MAIN)) for name, form in FORMS.items()],
 )
 def test_rows_equal_those_of_the_node(
     form: Form, chain: Chain, from_node: Tables, make_service: MakeService, tmp_path: Path
@@ -123,7 +122,7 @@ def test_rows_equal_those_of_the_node(
 
 @dataclass(frozen=True)
 class Lie:
-    """A lie in the file of blocks 10 to 19 of own columns, and the pattern of the refusal."""
+    """A lie in a file of own columns, and the pattern of the refusal."""
 
     tell: Callable[[Path], None]
     told: str
@@ -140,22 +139,22 @@ def _of_another_block(path: Path) -> None:
 LIES = {
     "a changed amount": Lie(
         lambda path: damage.change_amount(path, 3, "amount"),
-        r"amount_raw of the row of block 1\d, log index \d+ is \d+, on the chain it is \d+; the receipts .* prove it",
+        r"amount_raw of the row of block \d+, log index \d+ is \d+, on the chain it is \d+; the receipts .* prove it",
     ),
     "an omitted row": Lie(
         lambda path: damage.omit_row(path, 3),
-        r"the row of block 1\d, log index \d+ is on the chain and not in the file; the receipts",
+        r"the row of block \d+, log index \d+ is on the chain and not in the file; the receipts",
     ),
     "a doubled row": Lie(
         lambda path: damage.double_row(path, 3, other_index=True, index_column="pos"),
-        r"the row of block 1\d, log index \d+ is in the file and not on the chain; the receipts",
+        r"the row of block \d+, log index \d+ is in the file and not on the chain; the receipts",
     ),
     "two rows of one event": Lie(
         lambda path: (damage.double_row(path, 3, other_index=False), damage.change_amount(path, 3, "amount"))[0],
-        r"the row of block 1\d, log index \d+ appears twice, with different values",
+        r"the row of block \d+, log index \d+ appears twice, with different values",
     ),
     "another chain": Lie(
-        lambda path: damage.other_hashes(path, "hash"), r"block 1\d has another hash than on the chain: the file is of"
+        lambda path: damage.other_hashes(path, "hash"), r"block \d+ has another hash than on the chain: the file is of"
     ),
     "blocks to come": Lie(_of_another_block, r"it has rows of block 10000\d\d, and the chain ends at block \d+$"),
     "floating-point amounts": Lie(
@@ -167,26 +166,34 @@ LIES = {
 }
 
 
-@pytest.mark.parametrize("lie", LIES.values(), ids=list(LIES))
-def test_a_lie_is_found_and_named_and_leaves_nothing(
-    lie: Lie, chain: Chain, from_node: Tables, make_service: MakeService, tmp_path: Path
+@pytest.mark.proof("each lie in a file is found and named, and leaves no row")
+def test_each_lie_is_found_and_named_and_leaves_nothing(
+    chain: Chain, from_node: Tables, make_service: MakeService, tmp_path: Path
 ) -> None:
-    form = FORMS["own columns"]
-    form.write(chain.node, tmp_path / "files")
-    lie.tell(tmp_path / "files" / "transfers_10_19.parquet")
+    """Each lie is in a file of its own; a true file is before them."""
+    form, firsts = FORMS["own columns"], range(4, 4 * len(LIES) + 1, 4)
+    write_own(chain.node, tmp_path / "files", blocks_per_file=4)
+    told = {}
+    for first, lie in zip(firsts, LIES.values(), strict=True):
+        path = tmp_path / "files" / f"transfers_{first}_{first + 3}.parquet"
+        lie.tell(path)
+        told[path.name] = f"^past: {path.name}: {lie.told}"
     service = make_service(network(chain.node.url, form.data_set(tmp_path / "files")))
     collect(service, chain)
-    refused = service.query("select file, detail from raw.data_files where status = 'Refused'")
-    assert [Path(file).name for file, _ in refused] == ["transfers_10_19.parquet"]
-    assert re.search(f"^past: transfers_10_19.parquet: {lie.told}", refused[0][1]), refused[0][1]
+    found = dict(
+        service.query("select parse_filename(file), detail from raw.data_files where status = 'Refused' order by all")
+    )
+    assert found.keys() == told.keys()
+    assert {name: text for name, text in found.items() if not re.search(told[name], text)} == {}
     check_equal(service, from_node)
     # The node was asked for these final blocks and no others.
-    of_node = """
-        select distinct from_block, to_block from raw.coverage
-        where data_set is null and subject_kind = 'token' and from_block <= ?
-    """
-    assert service.query(of_node, [chain.head - FINALITY]) == [(10, 19)]
-    assert service.query("select count(*) from raw.disputed_answers") == [(0,)], "the proof decided"
+    of_node = service.query(
+        "select from_block, to_block from raw.coverage where data_set is null and subject_kind = 'token' "
+        "and from_block <= ?",
+        [chain.head - FINALITY],
+    )
+    assert {block for first, last in of_node for block in range(first, last + 1)} == set(range(4, firsts[-1] + 4))
+    assert service.query("select count(*) from raw.disputed_answers") == [(0,)], "the proofs decided"
 
 
 def refused(service: Service) -> list[str]:
@@ -194,6 +201,7 @@ def refused(service: Service) -> list[str]:
     return [text for (text,) in service.query("select detail from raw.data_files where status = 'Refused'")]
 
 
+@pytest.mark.proof("a file that differs from the node without proof is disputed until a reading decides")
 def test_without_a_proof_the_network_is_inconsistent_until_a_reading_decides(
     chain: Chain, from_node: Tables, make_service: MakeService, tmp_path: Path
 ) -> None:
@@ -216,6 +224,7 @@ def test_without_a_proof_the_network_is_inconsistent_until_a_reading_decides(
     check_equal(service, from_node)
 
 
+@pytest.mark.proof("a refused file is read once it is repaired")
 def test_a_repaired_file_is_read(chain: Chain, from_node: Tables, make_service: MakeService, tmp_path: Path) -> None:
     form = FORMS["own columns"]
     form.write(chain.node, tmp_path / "files")
@@ -233,6 +242,7 @@ def test_a_repaired_file_is_read(chain: Chain, from_node: Tables, make_service: 
     check_equal(service, from_node)
 
 
+@pytest.mark.release
 def test_doubled_rows_of_one_event_count_once(
     chain: Chain, from_node: Tables, make_service: MakeService, tmp_path: Path
 ) -> None:
@@ -248,7 +258,8 @@ def test_doubled_rows_of_one_event_count_once(
     assert doubled == [(4,)]
 
 
-@pytest.mark.parametrize("kills", [4, LONG])
+@pytest.mark.release
+@pytest.mark.parametrize("kills", [4, 100])
 def test_a_killed_read_goes_on_where_it_was(
     kills: int, chain: Chain, from_node: Tables, make_service: MakeService, tmp_path: Path
 ) -> None:
@@ -271,6 +282,7 @@ def test_a_killed_read_goes_on_where_it_was(
     check_equal(service, from_node)
 
 
+@pytest.mark.proof("a read of a file continues after its last part")
 def test_a_staged_file_is_not_read_again(chain: Chain, make_service: MakeService, tmp_path: Path) -> None:
     form = FORMS["own columns"]
     write_own(chain.node, tmp_path / "files", blocks_per_file=60)
@@ -290,6 +302,7 @@ def test_a_staged_file_is_not_read_again(chain: Chain, make_service: MakeService
     assert len(read) == 1
 
 
+@pytest.mark.proof("rows of a file that a later request wants are checked too")
 def test_a_later_request_is_checked_too(chain: Chain, make_service: MakeService, tmp_path: Path) -> None:
     """Rows of a staged file that an earlier request did not want are not checked yet."""
     form = FORMS["own columns"]
@@ -319,72 +332,7 @@ def test_a_later_request_is_checked_too(chain: Chain, make_service: MakeService,
     assert amounts
 
 
-def test_a_file_that_changes_while_it_is_read_is_refused(
-    chain: Chain, from_node: Tables, make_service: MakeService, tmp_path: Path
-) -> None:
-    form = FORMS["own columns"]
-    form.write(chain.node, tmp_path / "files")
-    path = tmp_path / "files" / "transfers_10_19.parquet"
-    service = make_service(network(chain.node.url, form.data_set(tmp_path / "files")))
-    configure(service, chain)
-    stage_facts = staging._stage_facts
-
-    def replaced(reader: Any, rows: Any) -> None:
-        stage_facts(reader, rows)
-        if rows.unit.name == path.name:
-            other = path.with_name("other")
-            other.write_bytes(path.read_bytes() + b" ")
-            other.rename(path)
-
-    with mock.patch.object(staging, "_stage_facts", replaced):
-        service.history()
-    service.good_cycle()
-    assert refused(service) == ["past: transfers_10_19.parquet: it changed while it was read"]
-    check_equal(service, from_node)
-
-
-@pytest.mark.parametrize(
-    ("limit", "value", "told"),
-    [
-        ("_MOST_BYTES", 100, r"it has more than 100 bytes; cut it into smaller files$"),
-        ("_MOST_UNPACKED_BYTES", 100, r"it has [\d,]+ bytes unpacked, more than 100$"),
-        ("_MOST_ROWS", 2, r"it has [\d,]+ rows, more than 2; cut it into smaller files$"),
-        ("_MOST_WANTED", 2, r"it has more than 2 rows of tracked addresses; cut it into smaller files$"),
-        ("_MOST_COLUMNS", 5, r"it has 10 columns, more than 5$"),
-    ],
-)
-def test_files_beyond_a_limit_are_refused(
-    limit: str, value: int, told: str, chain: Chain, make_service: MakeService, tmp_path: Path
-) -> None:
-    form = FORMS["own columns"]
-    form.write(chain.node, tmp_path / "files")
-    service = make_service(network(chain.node.url, form.data_set(tmp_path / "files")))
-    configure(service, chain)
-    with mock.patch.object(staging if limit == "_MOST_WANTED" else columns, limit, value):
-        service.history()
-    texts = refused(service)
-    assert texts
-    assert all(re.search(told, text) for text in texts), texts
-    assert service.query("select count(*) from raw.coverage where data_set is not null and row_count > 0") == [(0,)]
-
-
-def test_a_small_file_that_unpacks_to_much_is_refused(
-    chain: Chain, from_node: Tables, make_service: MakeService, tmp_path: Path
-) -> None:
-    """A text of 700 MB takes 26 kB in a file, and more memory than the reader has."""
-    form = FORMS["own columns"]
-    form.write(chain.node, tmp_path / "files")
-    path = tmp_path / "files" / "transfers_10_19.parquet"
-    rows = damage.read_rows(path)
-    rows[3]["amount"] = "0" * (700 * 2**20)
-    pq.write_table(pa.Table.from_pylist(rows, schema=OWN_SCHEMA), path, compression="zstd")
-    del rows
-    service = make_service(network(chain.node.url, form.data_set(tmp_path / "files")))
-    collect(service, chain)
-    assert re.search("takes more than 256 MB of memory", refused(service)[0])
-    check_equal(service, from_node)
-
-
+@pytest.mark.release
 def test_only_the_folder_of_the_data_set_is_read(
     chain: Chain, from_node: Tables, make_service: MakeService, tmp_path: Path
 ) -> None:
@@ -414,6 +362,7 @@ def store(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ob
         yield running
 
 
+@pytest.mark.proof("files of data sets are read from a store of objects")
 def test_files_are_read_from_s3(
     store: ObjectStore, chain: Chain, from_node: Tables, make_service: MakeService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -438,7 +387,7 @@ def test_files_are_read_from_s3(
     assert service.query("select count(*) > 0 from raw.coverage where data_set = 'past'") == [(True,)]
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_files_in_command_coverage_and_dry_run(chain: Chain, make_service: MakeService, tmp_path: Path) -> None:
     """`ledgermart backfill` reads files; coverage names them, and a dry run for another token counts them."""
     form = FORMS["aws"]

@@ -45,6 +45,7 @@ def test_a_whole_folder_and_its_backup_have_no_findings(settings: Settings, tmp_
     assert found.detail.startswith(f"{made.folder / 'warehouse.duckdb'} is damaged: it is not the file that")
 
 
+@pytest.mark.proof("a flipped bit in a published file is found by doctor")
 @pytest.mark.parametrize(
     ("find", "fix"),
     [

@@ -83,6 +83,7 @@ def test_addresses_of_single_keys_equal_the_nodes(node: UtxoNode, form: str) -> 
     compare(node, single, (single,))
 
 
+@pytest.mark.proof("addresses of keys equal those of a real node")
 def test_addresses_of_a_range_equal_the_nodes(node: UtxoNode) -> None:
     key = Keys(random.Random("range")).text("")
     wallet = parse_keys(f"wpkh({key}/<0;1>/*)", REGTEST)

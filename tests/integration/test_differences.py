@@ -109,6 +109,7 @@ def test_a_killed_cycle_leaves_out_no_supply(node: AnvilNode, make_service: Make
     assert service.query(stored) == [(str(case.world.total_supply(case.token, head)),)]
 
 
+@pytest.mark.proof("a silent change of a balance is booked in the block of its cause")
 def test_a_difference_is_booked_in_the_block_of_its_cause(node: AnvilNode, make_service: MakeService) -> None:
     case = _Case(node, "LyingToken")
     case.tracked(make_service)

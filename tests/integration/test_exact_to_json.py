@@ -80,6 +80,7 @@ def _rows(system: System, path: str) -> list[dict[str, Any]]:
     return rows
 
 
+@pytest.mark.proof("amounts stay exact from the node to the answer")
 @pytest.mark.parametrize("decimals", DECIMALS)
 def test_activities_of_a_token(system: System, decimals: int) -> None:
     rows = _rows(system, f"/v1/tokens/{system.tokens[decimals]}/activities")

@@ -2,13 +2,11 @@
 
 import time
 from collections.abc import Callable, Iterator
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pipelines.chain import finality as chains
 from pipelines.chain.tail import CONFIRMING_CYCLES
 from tests.chain.conftest import GENESIS_TIME
 from tests.chain.fault_proxy import FaultProxy
@@ -66,6 +64,7 @@ def told_final_by(find: Callable[[int], int]) -> Callable[[list[Any], Any], Any]
     return tell
 
 
+@pytest.mark.proof("invented blocks of a false head are removed")
 @pytest.mark.parametrize("is_final", [False, True], ids=["fake_head", "fake_head_final"])
 def test_invented_blocks_are_removed_after_three_honest_cycles(
     is_final: bool,
@@ -168,11 +167,9 @@ def another_chain_from(node: AnvilNode, first: int) -> Callable[[list[Any], Any]
     return tell
 
 
-def test_settled_blocks_are_never_removed_and_the_reset_is_named(
-    system: System,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(chains, "SETTLED_AFTER", timedelta(0))
+@pytest.mark.proof("settled blocks are never removed by a cycle")
+@pytest.mark.usefixtures("settled_at_once")
+def test_settled_blocks_are_never_removed_and_the_reset_is_named(system: System) -> None:
     system.lie(told_final_by(lambda head: head))
     for _ in range(3):
         system.move(3)
@@ -193,11 +190,8 @@ def test_settled_blocks_are_never_removed_and_the_reset_is_named(
     assert system.service.raw_rows() == before
 
 
-def test_a_node_behind_settled_blocks_is_stale_until_its_head_is_younger(
-    system: System,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(chains, "SETTLED_AFTER", timedelta(0))
+@pytest.mark.usefixtures("settled_at_once")
+def test_a_node_behind_settled_blocks_is_stale_until_its_head_is_younger(system: System) -> None:
     system.lie(told_final_by(lambda head: head))
     for _ in range(3):
         system.move(30)
@@ -239,7 +233,7 @@ def test_a_restarted_chain_is_named_by_its_genesis(system: System) -> None:
     system.check()
 
 
-@pytest.mark.long
+@pytest.mark.release
 def test_marts_recover_and_the_other_network_continues(node: AnvilNode, ready_service: Service) -> None:
     """In the marts: invented and final activities are removed, the other network continues, statuses change."""
     service = ready_service

@@ -124,6 +124,7 @@ def test_refused_ranges_are_asked_for_in_parts(proxy: FaultProxy, service: Servi
     assert service.raw_rows() == clean
 
 
+@pytest.mark.proof("a cycle after a fault of the node catches up")
 @pytest.mark.parametrize("call", ["eth_getLogs", "eth_call"])
 def test_lasting_fault_is_recorded_and_the_next_cycle_catches_up(
     call: str, chain: Chain, proxy: FaultProxy, service: Service, clean: Rows

@@ -151,6 +151,7 @@ def test_a_price_is_never_later_than_our_own_clock(world: World, open_client: Op
     assert open_client(feed, now=lambda: instant(second)).poll([(feed.address, "Market")]).problems == []
 
 
+@pytest.mark.proof("the history of a price feed has every round")
 @pytest.mark.parametrize("proxied", [True, False])
 def test_history_is_every_round_of_the_span(world: World, open_client: Open, proxied: bool) -> None:
     feed = deploy_feed(world, "ETH", proxied=proxied)

@@ -150,6 +150,7 @@ def activities(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[TestC
     service.close()
 
 
+@pytest.mark.proof("every fee is exact or named as unknown")
 def test_every_fee_is_exact_or_unknown(activities: tuple[TestClient[Any], str]) -> None:
     client, wallet = activities
     rows = client.get(f"{wallet}/activities", params={"limit": 100, "type": "Fee", "sort": "date"}).json()["data"]

@@ -108,6 +108,7 @@ def logs(chain: Chain, token: Token, first: int, last: int) -> list[tuple[int, i
     ]
 
 
+@pytest.mark.proof("a history from creation has the whole life of a contract")
 def test_history_from_creation_is_the_contracts_whole_life(chain: Chain, service: Service) -> None:
     tenant = service.tenant()
     asked = service.ask_history(tenant, service.token(tenant, chain.gold.address), "creation")
@@ -176,6 +177,7 @@ def asked_blocks(proxy: FaultProxy) -> list[int]:
     )
 
 
+@pytest.mark.proof("overlapping history requests collect nothing twice")
 def test_overlapping_requests_collect_nothing_twice(chain: Chain, service: Service, proxy: FaultProxy) -> None:
     one, two = service.tenant("one"), service.tenant("two")
     for tenant, ranges in ((one, [(5, 20), (15, 30)]), (two, [(10, 25), (5, 20)])):

@@ -106,6 +106,7 @@ class _Case:
         )
 
 
+@pytest.mark.proof("holders without a transfer are found")
 def test_holders_credited_silently_by_a_constructor_are_found(node: AnvilNode, make_service: MakeService) -> None:
     case = _Case(node)
     sender, receiver, *_ = case.world.wallets
@@ -132,7 +133,7 @@ def test_holders_credited_silently_by_a_constructor_are_found(node: AnvilNode, m
     assert case.service.query("select count(*) from raw.searched_remainders") == [(0,)]
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_holder_credited_by_a_migration_is_found_among_senders(node: AnvilNode, make_service: MakeService) -> None:
     case = _Case(node)
     sender, receiver, stranger, *_ = case.world.wallets
@@ -169,7 +170,7 @@ def test_holder_credited_by_a_migration_is_found_among_senders(node: AnvilNode, 
     assert case.summary() == ("0", "Complete")
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_senders_in_blocks_after_a_reorganisation_are_searched(node: AnvilNode, make_service: MakeService) -> None:
     case = _Case(node)
     sender, receiver, stranger, other, *_ = case.world.wallets
@@ -200,7 +201,7 @@ def test_senders_in_blocks_after_a_reorganisation_are_searched(node: AnvilNode, 
     assert case.searched() == spent
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_without_past_states_a_found_balance_is_booked_at_its_reading(
     node: AnvilNode, make_service: MakeService
 ) -> None:
@@ -229,7 +230,7 @@ def test_without_past_states_a_found_balance_is_booked_at_its_reading(
     assert case.summary() == (str(*case.chain_balances(case.world.deployer).values()), "HoldersUnknown")
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_a_token_that_rebases_is_not_searched(node: AnvilNode, make_service: MakeService) -> None:
     case = _Case(node, "RebaseToken")
     case.world.distribute(case.token, 1_000, case.world.wallets)
@@ -244,7 +245,7 @@ def test_a_token_that_rebases_is_not_searched(node: AnvilNode, make_service: Mak
     assert case.searched() == 0
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_a_search_is_bounded_and_resumes_in_the_next_cycle(
     node: AnvilNode, make_service: MakeService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -273,7 +274,8 @@ def test_a_search_is_bounded_and_resumes_in_the_next_cycle(
     assert readings <= 5
 
 
-@pytest.mark.slow
+@pytest.mark.proof("a holder found for one tenant is not shown to another")
+@pytest.mark.ci
 def test_a_holder_found_for_one_tenant_is_not_shown_to_another(node: AnvilNode, make_service: MakeService) -> None:
     case = _Case(node)
     case.tracked(make_service)
@@ -290,7 +292,7 @@ def test_a_holder_found_for_one_tenant_is_not_shown_to_another(node: AnvilNode, 
     assert set(case.rows("select tenant_id from marts.cap_tables")) == {(case.tenant.tenant_id,)}
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_a_search_waits_for_the_budget(node: AnvilNode, make_service: MakeService) -> None:
     case = _Case(node)
     service = case.tracked(make_service)
@@ -306,7 +308,7 @@ def test_a_search_waits_for_the_budget(node: AnvilNode, make_service: MakeServic
     assert 0 < case.searched() < live
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_a_failed_search_does_not_stop_the_cycle(node: AnvilNode, make_service: MakeService) -> None:
     case = _Case(node)
     sender, receiver, *_ = case.world.wallets

@@ -382,6 +382,7 @@ def test_final_blocks_stay_final_on_a_shorter_chain() -> None:
         check_against_clean(run.service, run.node, run.folder / "clean")
 
 
+@pytest.mark.proof("a crash at any statement of a cycle loses nothing")
 @pytest.mark.parametrize("apart", [8, pytest.param(1, marks=pytest.mark.release)])
 def test_a_crash_at_any_statement_loses_nothing(apart: int) -> None:
     """Kill cycles that repair a reorganisation, and slices of a new request, each some statements later than before."""
@@ -397,6 +398,7 @@ def test_a_crash_at_any_statement_loses_nothing(apart: int) -> None:
         check_against_clean(run.service, run.node, run.folder / "clean")
 
 
+@pytest.mark.proof("whatever the order of events, stored rows equal a clean collection")
 @pytest.mark.parametrize("count", [1, pytest.param(150, marks=pytest.mark.release)])
 def test_raw_rows_equal_a_clean_collection(count: int) -> None:
     @examples(count)

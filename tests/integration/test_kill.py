@@ -21,13 +21,11 @@ from tests.integration.clean_collection import check_against_clean
 from tests.integration.conftest import MakeService
 from tests.integration.dbt_runner import Stores, run_dbt
 from tests.integration.harness import LEDGERMART, LocalNetwork, Service
-from tests.integration.test_transform import content
+from tests.integration.transformed import content
 from tests.oracles.node import instant
 from tests.waiting import eventually
 from warehouse.lock import is_locked
 from warehouse.versions import current_publication
-
-LONG = pytest.param(100, marks=pytest.mark.long)
 
 
 class System:
@@ -92,8 +90,8 @@ def settle(service: Service) -> None:
     service.history(parts=0)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kills", [3, LONG])
+@pytest.mark.release
+@pytest.mark.parametrize("kills", [3, 100])
 def test_killed_collection_loses_nothing(kills: int, system: System, make_service: MakeService, tmp_path: Path) -> None:
     """Killed between any two statements of collection and history."""
     service = make_service(LocalNetwork("local", system.node.url), name="killed")
@@ -118,8 +116,9 @@ def test_killed_collection_loses_nothing(kills: int, system: System, make_servic
     check_against_clean(service, system.node, tmp_path / "clean")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kills", [1, LONG])
+@pytest.mark.ci
+@pytest.mark.proof("a killed cycle leaves a version that opens and no lock")
+@pytest.mark.parametrize("kills", [1, pytest.param(100, marks=pytest.mark.release)])
 def test_killed_cycle_leaves_a_version_that_opens_and_no_lock(
     kills: int, system: System, ready_service: Service, tmp_path: Path
 ) -> None:

@@ -1,7 +1,7 @@
 """Facts that shards share in a lake: equal to those of the node, exact, and never half-written."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from datetime import timedelta
 from io import StringIO
@@ -35,11 +35,9 @@ from tests.integration.harness import LocalNetwork, Service
 from tests.integration.past import Chain, Tables, check_equal, collect, network, stored
 from tests.oracles.node import instant
 from tests.unit.control.postgres import new_database, unique_name
-from warehouse.lakes import Lake, LakeBusyError, OpenLake
+from warehouse.lakes import Lake, LakeBusyError
 
 pytestmark = pytest.mark.usefixtures("settled_at_once")
-
-LONG = pytest.param(60, marks=pytest.mark.long)
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +76,7 @@ def first(lake: dict[str, str], chain: Chain, make_service: MakeService) -> Serv
     return service
 
 
+@pytest.mark.proof("a shard takes history from the lake without asking the node")
 def test_another_shard_stores_the_same_without_asking_the_node(
     first: Service, lake: dict[str, str], chain: Chain, from_node: Tables, make_service: MakeService
 ) -> None:
@@ -119,16 +118,20 @@ def in_lake(service: Service, statement: str) -> list[tuple[object, ...]]:
 
 def facts(service: Service) -> dict[str, list[tuple[object, ...]]]:
     """Return all rows of the lake, by table, without times of collection."""
-    return {
-        "token_transfers": in_lake(service, "from lake.token_transfers order by all"),
-        "blocks": in_lake(service, "from lake.blocks order by all"),
-        "coverage": in_lake(service, "select * exclude (collected_at) from lake.coverage order by all"),
-        "balance_observations": in_lake(service, "from lake.balance_observations order by all"),
-        "supply_observations": in_lake(service, "from lake.supply_observations order by all"),
-    }
+    with lake_of(service).open() as opened:
+        return {
+            table: opened.run(f"select {columns} from lake.{table} order by all").fetchall()
+            for table, columns in {
+                "token_transfers": "*",
+                "blocks": "*",
+                "coverage": "* exclude (collected_at)",
+                "balance_observations": "*",
+                "supply_observations": "*",
+            }.items()
+        }
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_a_reading_is_given_once_its_block_is_settled(
     lake: dict[str, str], node: AnvilNode, make_service: MakeService
 ) -> None:
@@ -167,7 +170,8 @@ def test_a_reading_is_given_once_its_block_is_settled(
     assert len({row[2] for row in expected}) > 2
 
 
-@pytest.mark.parametrize("kills", [4, LONG])
+@pytest.mark.release
+@pytest.mark.parametrize("kills", [4, 60])
 def test_a_killed_writer_leaves_whole_parts(
     kills: int, lake: dict[str, str], chain: Chain, make_service: MakeService, tmp_path: Path
 ) -> None:
@@ -197,86 +201,7 @@ def test_a_killed_writer_leaves_whole_parts(
     assert [row[-1] for row in whole["blocks"]] == sorted(row[-1] for row in whole["blocks"])
 
 
-@pytest.mark.slow
-def test_a_writer_that_is_overtaken_adds_nothing_twice(
-    lake: dict[str, str], chain: Chain, make_service: MakeService
-) -> None:
-    services = [make_service(network(chain.node.url), name=name, **lake) for name in ("first", "second")]
-    with mock.patch.object(giving, "give", return_value=0):
-        for service in services:
-            collect(service, chain)
-            service.good_cycle()
-    commit, overtaken = OpenLake.commit, False
-
-    def commit_second(opened: OpenLake, work: Callable[[], Any]) -> Any:
-        nonlocal overtaken
-        # The first range is about to be added.
-        if not overtaken and getattr(work, "func", None) is not None:
-            overtaken = True
-            give(services[1])
-        return commit(opened, work)
-
-    with (
-        mock.patch.object(Lake, "writing", lambda lake, purpose, seconds: lake.open()),
-        mock.patch.object(giving, "MOST_ROWS", 20),
-        mock.patch.object(OpenLake, "commit", commit_second),
-    ):
-        give(services[0])
-    assert overtaken
-    found = facts(services[0])
-    assert len(found["coverage"]) == 4
-    assert len({row[:2] for row in found["coverage"]}) == 4
-    assert len(found["token_transfers"]) == len(set(found["token_transfers"])) == 85
-
-
-@pytest.mark.slow
-def test_a_contradicted_lake_is_named_and_not_changed(
-    first: Service, lake: dict[str, str], chain: Chain, make_service: MakeService
-) -> None:
-    ((block, index),) = in_lake(first, "select block_number, log_index from lake.token_transfers order by all limit 1")
-    in_lake(
-        first, f"update lake.token_transfers set amount_raw = '1' where (block_number, log_index) = ({block}, {index})"
-    )
-    in_lake(first, "delete from lake.coverage")
-    false = facts(first)
-    second = make_service(network(chain.node.url), name="second", **lake)
-    collect(second, chain)
-    second.good_cycle()
-    assert second.query("select count(*) from raw.lake_states") == [(0,)]
-    assert failures(second)[-1].startswith(
-        f"local: the lake has another row of token_transfers in block {block} than this shard"
-    )
-    assert facts(first) == false
-    assert second.query("select status from raw.network_states") == [("Healthy",)]
-
-
-@pytest.mark.slow
-def test_a_correction_reaches_the_lake(lake: dict[str, str], chain: Chain, make_service: MakeService) -> None:
-    service = make_service(network(chain.node.url), **lake)
-    collect(service, chain)
-    give(service)
-    right = facts(service)
-    ((block, index),) = in_lake(
-        service, "select block_number, log_index from lake.token_transfers order by all limit 1"
-    )
-    one = f"(block_number, log_index) = ({block}, {index})"
-    in_lake(service, f"update lake.token_transfers set amount_raw = '1' where {one}")
-    in_lake(
-        service,
-        f"insert into lake.token_transfers select * replace (999 as log_index) from lake.token_transfers where {one}",
-    )
-    # As a second reading records it.
-    with open_warehouse(service.settings.warehouse_path) as connection:
-        connection.execute(
-            "insert into raw.verifications values (9999, 'local', ?, ?, 'node', 1, 1, now()::timestamp, 1, 1, 'Proof')",
-            [block, block],
-        )
-    service.good_cycle()
-    assert failures(service) == []
-    assert facts(service) == right
-
-
-@pytest.mark.slow
+@pytest.mark.release
 def test_a_lake_of_another_chain_is_not_taken(
     first: Service, lake: dict[str, str], chain: Chain, from_node: Tables, make_service: MakeService
 ) -> None:
@@ -289,6 +214,7 @@ def test_a_lake_of_another_chain_is_not_taken(
     assert "the lake has another" in second.query("select error from raw.history_requests")[0][0]
 
 
+@pytest.mark.proof("live data does not wait for a lake that is down")
 def test_live_data_does_not_wait_for_the_lake(
     empty_database: str, chain: Chain, make_service: MakeService, tmp_path: Path
 ) -> None:
@@ -315,6 +241,8 @@ def migrate(service: Service, lake: dict[str, str], *, is_back: bool = False) ->
     return dict(found)
 
 
+@pytest.mark.ci
+@pytest.mark.proof("facts move from a warehouse to a lake and back")
 def test_a_warehouse_moves_to_a_lake_and_back(
     lake: dict[str, str], chain: Chain, from_node: Tables, make_service: MakeService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -364,15 +292,24 @@ def given(
         yield service, lake_of(service, lake)
 
 
+_BLOCK = "where block_number = $block"
+
+
+@pytest.mark.proof("a difference between lake and warehouse names the table and a block")
 @pytest.mark.parametrize(
     ("table", "changed"),
     [
-        ("token_transfers", "update lake.token_transfers set amount_raw = '7' where block_number = $block"),
-        ("token_transfers", "insert into lake.token_transfers from lake.token_transfers where block_number = $block"),
-        ("token_transfers", "delete from lake.token_transfers where block_number = $block"),
-        ("blocks", "update lake.blocks set block_time = block_time + interval 1 second where block_number = $block"),
+        ("token_transfers", f"insert into lake.token_transfers from lake.token_transfers {_BLOCK}"),
         ("coverage", "delete from lake.coverage where $block between from_block and to_block"),
-        ("balance_observations", "update lake.balance_observations set tenant_ids = [] where block_number = $block"),
+        ("balance_observations", f"update lake.balance_observations set tenant_ids = [] {_BLOCK}"),
+        *(
+            pytest.param(table, changed, marks=pytest.mark.release)
+            for table, changed in (
+                ("token_transfers", f"update lake.token_transfers set amount_raw = '7' {_BLOCK}"),
+                ("token_transfers", f"delete from lake.token_transfers {_BLOCK}"),
+                ("blocks", f"update lake.blocks set block_time = block_time + interval 1 second {_BLOCK}"),
+            )
+        ),
     ],
 )
 def test_a_difference_names_table_and_block(given: tuple[Service, Lake], table: str, changed: str) -> None:
@@ -391,6 +328,7 @@ def test_a_difference_names_table_and_block(given: tuple[Service, Lake], table: 
         assert compare(connection, opened, service.networks["local"])[table] > 0
 
 
+@pytest.mark.release
 def test_a_difference_is_one_line_and_exit_code_1(given: tuple[Service, Lake]) -> None:
     service, shared = given
     with shared.open() as opened:
@@ -403,6 +341,7 @@ def test_a_difference_is_one_line_and_exit_code_1(given: tuple[Service, Lake]) -
     assert migrate(service, {})["compared"]["token_transfers"] > 0
 
 
+@pytest.mark.proof("facts that a restored lake lacks are given again")
 def test_facts_that_a_restored_lake_lacks_are_given_again(given: tuple[Service, Lake]) -> None:
     service, shared = given
     readings = "select count(*) from lake.balance_observations"
@@ -417,6 +356,7 @@ def test_facts_that_a_restored_lake_lacks_are_given_again(given: tuple[Service, 
         assert opened.run(readings).fetchall() == before
 
 
+@pytest.mark.release
 def test_an_interrupted_move_continues_after_its_last_part(given: tuple[Service, Lake]) -> None:
     service, shared = given
     with shared.open() as opened:
@@ -436,6 +376,7 @@ def test_an_interrupted_move_continues_after_its_last_part(given: tuple[Service,
     assert stored + rest["rows"] == rest["compared"]["token_transfers"] + readings
 
 
+@pytest.mark.release
 def test_the_nightly_job_merges_files_and_changes_no_fact(
     given: tuple[Service, Lake], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -489,7 +430,7 @@ def test_doctor_creates_no_lake_and_shows_no_password(
         assert "the-password" not in found.detail
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_a_false_row_of_a_shard_is_repaired_from_the_lake(
     first: Service, lake: dict[str, str], chain: Chain, from_node: Tables, make_service: MakeService
 ) -> None:
@@ -518,6 +459,7 @@ def test_a_false_row_of_a_shard_is_repaired_from_the_lake(
     assert facts(first) == before
 
 
+@pytest.mark.release
 def test_a_reset_deletes_the_facts_of_the_lake_and_can_be_repeated(
     lake: dict[str, str], chain: Chain, make_service: MakeService
 ) -> None:

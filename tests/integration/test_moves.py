@@ -51,7 +51,7 @@ from tests.integration.conftest import MakeService
 from tests.integration.dbt_runner import LATER_CYCLE, WITHOUT_VIEWS, Stores, build_over_nothing, open_marts, run_dbt
 from tests.integration.harness import LocalNetwork, LocalUtxoNetwork, Service
 from tests.integration.test_shards import Rows, undated
-from tests.integration.test_transform import content
+from tests.integration.transformed import content
 from tests.oracles.node import instant
 from tests.oracles.utxo_chain import ChainOracle
 from warehouse.objects import ObjectStoreError
@@ -213,6 +213,7 @@ def differing(found: dict[str, Rows], expected: dict[str, Rows]) -> dict[str, tu
     }
 
 
+@pytest.mark.release
 def test_marts_of_a_moved_tenant_are_equal_and_those_of_others_too(case: Case) -> None:
     old, new = case.shards
     case.settle()
@@ -260,6 +261,7 @@ def test_marts_of_a_moved_tenant_are_equal_and_those_of_others_too(case: Case) -
     assert differing(case.of(0, case.mover), before) == {}
 
 
+@pytest.mark.release
 def test_running_requests_wait_and_continue_in_the_new_shard(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     old, new = case.shards
     case.settle()
@@ -290,6 +292,7 @@ def test_running_requests_wait_and_continue_in_the_new_shard(case: Case, monkeyp
         assert new.service.operation(operation).status is Status.SUCCEEDED
 
 
+@pytest.mark.release
 def test_cancelled_move_leaves_nothing_in_the_new_shard(case: Case, caplog: pytest.LogCaptureFixture) -> None:
     old, new = case.shards
     case.settle()
@@ -348,7 +351,7 @@ def kill_after_switch(monkeypatch: pytest.MonkeyPatch, shard: Shard) -> None:
             shard.cycle()
 
 
-@pytest.mark.long
+@pytest.mark.release
 @pytest.mark.parametrize("kill", [kill_import, kill_after_import, kill_before_switch, kill_after_switch])
 def test_next_cycle_completes_a_killed_move(
     case: Case, kill: Callable[[pytest.MonkeyPatch, Shard], None], monkeypatch: pytest.MonkeyPatch
@@ -365,7 +368,7 @@ def test_next_cycle_completes_a_killed_move(
     assert new.service.query("select status from raw.tenant_moves") == [("Arrived",)]
 
 
-@pytest.mark.long
+@pytest.mark.release
 def test_move_is_repeated_after_a_kill_and_a_store_that_does_not_answer(
     case: Case, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -400,7 +403,7 @@ def test_move_is_repeated_after_a_kill_and_a_store_that_does_not_answer(
         open_objects(new.settings).delete(bundle.object_name)
 
 
-@pytest.mark.long
+@pytest.mark.release
 def test_older_bundle_is_not_switched(case: Case) -> None:
     old, new = case.shards
     case.settle()
@@ -414,6 +417,7 @@ def test_older_bundle_is_not_switched(case: Case) -> None:
     assert case.where() == (0, 1)
 
 
+@pytest.mark.release
 def test_wallets_of_outputs_move_with_their_older_outputs_and_keys(make_service: MakeService, tmp_path: Path) -> None:
     """Two addresses, of which the new shard tracks one from a later block on, and a wallet of keys."""
     began = str(stored_now())
@@ -490,7 +494,8 @@ def balances(shard: Shard, tenant: Principal) -> dict[str, int]:
     return {address: int(balance) for address, balance in found}
 
 
-@pytest.mark.slow
+@pytest.mark.ci
+@pytest.mark.proof("the command moves a tenant that an API node serves")
 def test_commands_move_a_tenant_that_an_api_node_serves(
     node: AnvilNode, make_service: MakeService, empty_database: str, tmp_path: Path
 ) -> None:

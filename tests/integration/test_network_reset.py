@@ -52,6 +52,7 @@ def amounts(path: Path, network: str) -> set[int]:
         return {int(amount) for (amount,) in rows.fetchall()}
 
 
+@pytest.mark.proof("a network reset keeps the old facts apart")
 def test_old_facts_are_kept_apart_and_the_new_chain_is_collected(
     node: AnvilNode, restarted: AnvilNode, make_service: MakeService, tmp_path: Path
 ) -> None:

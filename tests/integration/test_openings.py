@@ -15,6 +15,7 @@ from tests.oracles.node import instant
 _STATE = ("eth_call", "eth_getCode", "eth_getBalance")
 
 
+@pytest.mark.proof("a silent burn is an adjustment and never a negative balance")
 @pytest.mark.parametrize(
     ("refused_by_number", "opened_by"),
     [

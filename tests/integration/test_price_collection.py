@@ -127,6 +127,7 @@ def test_the_first_cycle_lists_markets_finds_routes_and_polls(sources: Sources) 
     ]
 
 
+@pytest.mark.proof("a price source that fails does not stop the others")
 def test_a_failed_source_is_named_and_does_not_affect_others(sources: Sources) -> None:
     server, service = sources(BTC)
     service.pair(service.tenant(), "BTC/USD", ["src_kraken", "src_binance"])
@@ -150,6 +151,7 @@ def test_a_failed_source_is_named_and_does_not_affect_others(sources: Sources) -
     assert len(polled(service)) == 2
 
 
+@pytest.mark.proof("a discovery stores exactly the prices of the source")
 def test_a_discovery_is_the_script_window_by_window(sources: Sources) -> None:
     _, service = sources(BTC, named=("kraken", "coinbase", "gemini", "binance", "bitstamp"))
     tenant = service.tenant()

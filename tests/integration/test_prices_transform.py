@@ -202,6 +202,7 @@ def contents(steps: list[tuple[datetime, oracle.Step]], moment: datetime) -> tup
     return (until_now[-1].status, *step_columns(until_now[-1])) if until_now else None
 
 
+@pytest.mark.proof("prices in effect equal their definition after every cycle and a full refresh")
 @pytest.mark.parametrize("seed", SEEDS)
 def test_every_cycle_equals_the_definitions_and_a_full_refresh(tmp_path: Path, seed: int) -> None:
     world, stores = make_world(seed), build_over_nothing(tmp_path)

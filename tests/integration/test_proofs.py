@@ -136,6 +136,7 @@ RECEIPT_LIES: dict[str, tuple[Tell, str, str]] = {
 }
 
 
+@pytest.mark.proof("receipts that do not match their block prove nothing")
 @pytest.mark.parametrize("lie", RECEIPT_LIES)
 def test_false_receipts_prove_nothing(lie: str, traffic: Traffic, proxy: FaultProxy, client: RpcClient) -> None:
     tell, reason, words = RECEIPT_LIES[lie]

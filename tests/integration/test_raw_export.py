@@ -141,6 +141,7 @@ def united(rows: Rows) -> list[tuple[Any, ...]]:
     return found
 
 
+@pytest.mark.proof("a raw export has exactly the final facts of a network")
 @pytest.mark.usefixtures("small_files")
 def test_files_hold_exactly_the_final_facts_of_the_node(collected: Collected, tmp_path: Path) -> None:
     manifest = collected.export(tmp_path / "out")
@@ -223,6 +224,7 @@ def test_ranges_are_cut_between_blocks() -> None:
     assert list(cut([(3, 1), (4, 11)], whole, 10)) == [(BlockRange(3, 3), 1), (BlockRange(4, 90), 11)]
 
 
+@pytest.mark.proof("another installation reads the same rows from a raw export")
 @pytest.mark.usefixtures("small_files")
 def test_another_installation_reads_the_same_rows_from_the_files(
     collected: Collected, make_service: MakeService, tmp_path: Path

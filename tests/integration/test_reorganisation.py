@@ -102,6 +102,7 @@ def all_hashes(service: Service) -> set[str]:
     }
 
 
+@pytest.mark.proof("a reorganisation replaces orphaned rows")
 @pytest.mark.parametrize(
     ("orphaned", "by"),
     [
@@ -279,6 +280,7 @@ def test_a_younger_head_further_back_than_finality_needs_three_cycles(
     check_end_state(service, system, tmp_path)
 
 
+@pytest.mark.proof("another chain with the same id is refused")
 def test_another_chain_with_the_same_id_is_refused(system: System, service: Service) -> None:
     before = service.raw_rows()
     with AnvilNode(genesis_time=GENESIS_TIME + 1) as stranger:

@@ -166,6 +166,7 @@ def test_a_killed_process_loses_only_the_counts_of_its_current_part(
     assert rows["token"] // 5 <= spent(service)["History"] <= len(proxy.calls) - live
 
 
+@pytest.mark.proof("history waits for a used-up budget of requests and tracking does not")
 def test_history_waits_for_the_next_day_and_live_tracking_does_not(
     chain: Chain, service: Service, proxy: FaultProxy, clock: Clock, tenant: Principal, token: SubjectRow
 ) -> None:

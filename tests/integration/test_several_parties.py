@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pytest
 
 from api.examples import EXAMPLE_NETWORK, EXAMPLE_WALLET_ID
 from control.networks.definitions import load_networks
@@ -30,6 +31,8 @@ TRANSACTIONS = [
     (300, True, 0, 50 * COIN, None, "NotPaid", [], 0),
     (310, False, 0, 8, None, "NotRead", None, None),
 ]
+# Blocks with a reading: before each range, and at the end of the last one.
+READ = (99, 250, 400)
 
 
 def row(block: int, is_coinbase: bool, spent: int, received: int, fee: int | None, *others: Any) -> dict[str, Any]:
@@ -53,6 +56,11 @@ def row(block: int, is_coinbase: bool, spent: int, received: int, fee: int | Non
     }
 
 
+def balance_at(block: int) -> int:
+    return OPENED + sum(received - spent for number, _, spent, received, *_ in TRANSACTIONS if number <= block)
+
+
+@pytest.mark.proof("a transaction of several parties is one activity of each")
 def test_a_transaction_is_one_activity_from_the_raw_tables_to_the_api(tmp_path: Path) -> None:
     world = make_world(tmp_path)
     key, stores = world.subject_keys[EXAMPLE_WALLET_ID], Stores(tmp_path / "stores")
@@ -72,10 +80,8 @@ def test_a_transaction_is_one_activity_from_the_raw_tables_to_the_api(tmp_path: 
     raw.collected("wallet", ME)
     raw.collected("native", ME)
     raw.rows["utxo_transactions"] = [row(*one) for one in TRANSACTIONS]
-    before = OPENED + sum(received - spent for block, _, spent, received, *_ in TRANSACTIONS if block <= 200)
-    after = OPENED + sum(received - spent for _, _, spent, received, *_ in TRANSACTIONS)
-    for block, balance in ((99, OPENED), (250, before), (400, after)):
-        raw.balances(block, "native", {ME: balance})
+    for block in READ:
+        raw.balances(block, "native", {ME: balance_at(block)})
     raw.write(stores.warehouse, snapshot, load_networks(world.settings.networks_file, {}), [key])
     run_dbt(stores, "run", "--select", *(f"+{mart}" for mart in MARTS))
 
@@ -101,7 +107,9 @@ def test_a_transaction_is_one_activity_from_the_raw_tables_to_the_api(tmp_path: 
     with duckdb.connect() as connection:
         connection.execute(f"attach '{stores.marts}' as built (read_only)")
         balances = connection.execute(
-            "select block_number, balance_raw::varchar from built.marts.balance_changes order by all"
+            "select block_number, balance_raw::varchar, is_adjusted from built.marts.balance_changes order by all"
         ).fetchall()
-    assert (400, str(after)) in balances
+    # Movements alone give the balances between readings, and no reading had to adjust one.
+    blocks = sorted([*READ, *(block for block, *_ in TRANSACTIONS)])
+    assert balances == [(block, str(balance_at(block)), False) for block in blocks]
     world.store.close()

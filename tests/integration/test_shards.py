@@ -20,7 +20,7 @@ from tests.chain.world import World
 from tests.integration.conftest import MakeService
 from tests.integration.dbt_runner import WITHOUT_VIEWS, Stores, build_over_nothing, run_dbt
 from tests.integration.harness import LocalNetwork, Service
-from tests.integration.test_transform import content
+from tests.integration.transformed import content
 from tests.oracles.node import instant
 
 Rows = list[tuple[object, ...]]
@@ -65,7 +65,8 @@ def copy_without_other_shards(service: Service, target: Path) -> None:
         copy.commit()
 
 
-@pytest.mark.parametrize("built", [{1}, pytest.param({0, 1}, marks=pytest.mark.slow)])
+@pytest.mark.proof("the marts of a shard equal those without the tenants of other shards")
+@pytest.mark.parametrize("built", [{1}, pytest.param({0, 1}, marks=pytest.mark.release)])
 def test_marts_of_a_shard_equal_those_without_the_other_tenant(
     node: AnvilNode, make_service: MakeService, tmp_path: Path, built: set[int]
 ) -> None:

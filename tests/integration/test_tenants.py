@@ -206,7 +206,8 @@ class _A:
             self._do(f"remove_{kind}", name)
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 12))])
+@pytest.mark.release
+@pytest.mark.parametrize("seed", range(2))
 def test_answers_beside_an_active_tenant_equal_answers_alone(worlds: Worlds, seed: int) -> None:
     draw = random.Random(seed)
     a = _A(worlds, draw)
@@ -241,7 +242,8 @@ def test_answers_beside_an_active_tenant_equal_answers_alone(worlds: Worlds, see
         assert beside > alone > 0
 
 
-@pytest.mark.slow
+@pytest.mark.proof("readings made for one tenant are not shown to another")
+@pytest.mark.ci
 def test_readings_for_one_tenant_are_not_shown_to_another(worlds: Worlds) -> None:
     """B's reconciliations, behaviours and balances do not depend on A's readings at the same blocks."""
     start, chain = worlds.traffic(6), worlds.chain
@@ -268,7 +270,8 @@ def test_readings_for_one_tenant_are_not_shown_to_another(worlds: Worlds) -> Non
     worlds.read_everything(random.Random(1), 100)
 
 
-@pytest.mark.slow
+@pytest.mark.proof("metadata of a contract is shown as it was read for the tenant")
+@pytest.mark.ci
 def test_metadata_is_shown_as_read_for_the_tenant(worlds: Worlds) -> None:
     """The contract returns no decimals when B's wallet first receives the token, but does when A adds it."""
     node, chain, hush = worlds.node, worlds.chain, worlds.hush

@@ -30,6 +30,7 @@ def _version(archive: Path) -> str:
     return archive.name.removesuffix(".tar.xz")
 
 
+@pytest.mark.proof("data folders of earlier releases are upgraded and answer the same")
 @pytest.mark.parametrize("release", _releases())
 def test_a_release_s_data_folder_is_upgraded_and_returns_the_same(release: Path, tmp_path: Path) -> None:
     with tarfile.open(release) as archive:

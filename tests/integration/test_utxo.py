@@ -195,6 +195,7 @@ def spend(case: Case, number: int) -> None:
         world.pay({world.address(): 900}, inputs=world.coins(one)[-1:])
 
 
+@pytest.mark.proof("wallets of outputs agree with their chain through reorganisations, pauses and lost blocks")
 @pytest.mark.ci
 def test_wallets_agree_with_the_chain_through_everything(node: UtxoNode, make_service: MakeService) -> None:
     case = Case(node, make_service)
@@ -450,6 +451,7 @@ LIES = {
 }
 
 
+@pytest.mark.proof("a false answer of a Bitcoin-like node is refused and nothing is stored")
 @pytest.mark.parametrize("lie", LIES)
 def test_a_lie_is_refused_and_nothing_is_stored(lie: str, node: UtxoNode, make_service: MakeService) -> None:
     method, tell, words = LIES[lie]
@@ -518,6 +520,7 @@ def test_payments_out_of_the_extension_are_plain_movements(make_service: MakeSer
         assert oracle.scan([receiver]) == {receiver: 70_000_000}
 
 
+@pytest.mark.proof("clients see each transaction of a Bitcoin-like wallet once")
 def test_clients_see_each_transaction_once(
     node: UtxoNode, make_service: MakeService, monkeypatch: pytest.MonkeyPatch
 ) -> None:

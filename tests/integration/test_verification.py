@@ -120,6 +120,7 @@ def halves(logs: list[Any]) -> list[Any]:
     return [log for log in logs if random.getrandbits(1)]
 
 
+@pytest.mark.proof("an omitted log is added by a second reading")
 @pytest.mark.parametrize("omit", [nothing, halves])
 def test_omitted_logs_of_final_blocks_come_in_from_the_only_node(
     omit: Callable[[list[Any]], list[Any]], node: AnvilNode, proxy: FaultProxy, service: Service, tmp_path: Path
@@ -201,6 +202,7 @@ def invented_rows(service: Service) -> int:
     return int(rows)
 
 
+@pytest.mark.proof("an invented log is removed by a second reading")
 @pytest.mark.parametrize("urls", [1, 2])
 def test_an_invented_log_is_removed_with_its_readings(
     urls: int,

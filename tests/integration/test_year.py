@@ -139,6 +139,7 @@ def year(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Year]:
         service.close()
 
 
+@pytest.mark.proof("an attested month-end is the node's")
 @pytest.mark.parametrize("end", MONTH_ENDS, ids=str)
 def test_a_month_end_is_confirmed_and_the_nodes(year: Year, end: date) -> None:
     block = year.block_at(end)

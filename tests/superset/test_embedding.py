@@ -18,7 +18,7 @@ from tests.superset.service import Guest, Superset, rows_of
 from tests.superset.world import MARK
 from tests.waiting import PATIENCE_SECONDS
 
-pytestmark = pytest.mark.usefixtures("superset")
+pytestmark = [pytest.mark.release, pytest.mark.usefixtures("superset")]
 
 
 @contextmanager

@@ -9,6 +9,8 @@ import pytest
 from api.reports.superset import FRAME_AUDIENCE
 from tests.superset.service import Superset
 
+pytestmark = pytest.mark.release
+
 SITE = "https://portal.example"
 
 

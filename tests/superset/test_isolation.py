@@ -17,6 +17,8 @@ from tests.browser.market import LUMEN, NEWEST, Market
 from tests.superset.service import Guest, Superset, rows_of
 from tests.superset.world import MARK
 
+pytestmark = pytest.mark.release
+
 Chart = Callable[[str], dict[str, Any]]
 HOLDERS = "Holders of the token"
 COLUMNS = ["rank", "holder_address", "quantity", "value"]

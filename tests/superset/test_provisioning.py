@@ -12,6 +12,8 @@ from tests import CHECKOUT
 from tests.api.world import World
 from tests.superset.service import Superset, SupersetFailed, launcher, rows_of
 
+pytestmark = pytest.mark.release
+
 ASSETS = CHECKOUT / "bi" / "superset" / "assets"
 CLAUSE = "tenant_id = '{{ current_username() }}'"
 

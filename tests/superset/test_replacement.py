@@ -6,11 +6,14 @@ from functools import partial
 from pathlib import Path
 
 import duckdb
+import pytest
 
 from tests.api.world import World
 from tests.browser.configured import LUMEN_ID
 from tests.superset.service import Superset, rows_of
 from tests.waiting import eventually
+
+pytestmark = pytest.mark.release
 
 READERS, VERSIONS = 4, 8
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from api.http import problem_codes
 from cli.main import main
 from control.settings import VARIABLES
-from tests import CHECKOUT
+from tests import CHECKOUT, proofs
 from tests.links import dead_links
 
 _DOCS = CHECKOUT / "docs"
@@ -41,6 +41,13 @@ def test_link_to_a_missing_file_image_or_heading_is_reported(tmp_path: Path) -> 
         f"{page}: other.md#same-2: no such heading",
         f"{page}: #pages: no such heading",
     ]
+
+
+def test_list_of_proofs_is_current_and_each_sentence_has_one() -> None:
+    """`python -m tests.proofs` writes it."""
+    assert proofs.PAGE.read_text() == proofs.page()
+    sentences = [proof.sentence for proof in proofs.proofs()]
+    assert sorted(set(sentences)) == sorted(sentences)
 
 
 def test_page_of_problem_codes_is_current() -> None:

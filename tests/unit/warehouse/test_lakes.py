@@ -78,17 +78,20 @@ def end_sessions(catalogue: str, condition: str = "true") -> int:
     return int(row[0])
 
 
-@pytest.mark.parametrize("number", [0, 2**127, 2**128, 2**255, 2**256 - 1, -(2**255)])
-def test_amounts_come_back_exactly(lake: Lake, number: int) -> None:
+def test_amounts_come_back_exactly(lake: Lake) -> None:
+    numbers = [0, 2**127, 2**128, 2**255, 2**256 - 1, -(2**255)]
     with lake.open() as opened:
-        opened.commit(lambda: opened.run("insert into lake.facts select 1, ?::varchar::bignum::varchar", [str(number)]))
+        opened.commit(
+            lambda: opened.run(
+                "insert into lake.facts select 1, unnest(?::varchar[])::bignum::varchar", [list(map(str, numbers))]
+            )
+        )
     with lake.open() as opened:
-        assert opened.run("select amount, sum(amount::bignum)::varchar from lake.facts group by 1").fetchall() == [
-            (str(number), str(number))
-        ]
+        found = opened.run("select amount, sum(amount::bignum)::varchar from lake.facts group by 1").fetchall()
+    assert sorted(found) == sorted((str(number), str(number)) for number in numbers)
 
 
-@pytest.mark.parametrize("type_", ["hugeint", "uhugeint", "double", "struct(a hugeint)"])
+@pytest.mark.parametrize("type_", ["hugeint", "double", "struct(a hugeint)"])
 def test_a_column_that_is_not_exact_is_refused(make_lake: MakeLake, type_: str) -> None:
     with (
         pytest.raises(LakeError, match=r"local: the lake's column facts.amount has the type .*amounts are text$"),
@@ -109,11 +112,12 @@ def test_rows_that_exceed_the_memory_go_to_the_disk(make_lake: MakeLake, tmp_pat
     with lake.open() as opened:
         opened.run("set memory_limit = '40MB'")
         opened.run(
-            "create temp table many as select range as number, md5(range::varchar) as text from range(2_000_000)"
+            "create temp table many as select range as number, md5(range::varchar) as text from range(1_000_000)"
         )
-        assert opened.run("select count(*), count(distinct text) from many").fetchall() == [(2_000_000, 2_000_000)]
+        assert opened.run("select count(*), count(distinct text) from many").fetchall() == [(1_000_000, 1_000_000)]
 
 
+@pytest.mark.proof("of two commits to a lake at once, the second stores nothing")
 def test_the_second_of_two_commits_fails_and_stores_nothing(lake: Lake) -> None:
     with lake.open() as first, lake.open() as second:
 
@@ -156,7 +160,8 @@ def test_a_second_writer_waits_and_names_the_first(lake: Lake) -> None:
         opened.commit(lambda: insert(opened, 1))
 
 
-@pytest.mark.parametrize("times", [3, pytest.param(100, marks=pytest.mark.long)])
+@pytest.mark.release
+@pytest.mark.parametrize("times", [3, 100])
 def test_a_writer_that_has_lost_its_lock_changes_nothing(
     lake: Lake, empty_database: str, times: int, tmp_path: Path
 ) -> None:
@@ -192,6 +197,7 @@ def test_sessions_that_are_cut_leave_nothing(lake: Lake, empty_database: str) ->
     assert stored(lake) == [3]
 
 
+@pytest.mark.proof("a killed store of objects leaves nothing of a transaction in the lake")
 def test_a_store_that_is_killed_leaves_nothing(
     make_lake: MakeLake, objects: ObjectStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -218,7 +224,8 @@ def test_no_error_names_the_password(tmp_path: Path) -> None:
         assert "the-password" not in "".join(traceback.format_exception(caught.value))
 
 
-@pytest.mark.parametrize("times", [20, pytest.param(5_000, marks=pytest.mark.long)])
+@pytest.mark.release
+@pytest.mark.parametrize("times", [20, 5_000])
 def test_interleaved_transactions_of_two_writers_lose_and_double_no_row(lake: Lake, times: int) -> None:
     """Each transaction continues the range of the one before it, of either writer."""
     stored(lake)
@@ -265,17 +272,18 @@ def files_of(lake: Lake) -> set[str]:
 
 
 def write_small_files(lake: Lake) -> None:
-    """Commit ten blocks one by one, each with an extended range of coverage, and delete one block again."""
+    """Commit six blocks one by one, each with an extended range of coverage, and delete one block again."""
     with lake.writing("small files", 1) as opened:
         opened.run("insert into lake.coverage values ('a', 0, 0)")
-        for number in range(10):
+        for number in range(6):
             with opened.transaction():
                 insert(opened, number)
                 opened.run("update lake.coverage set to_block = ?", [number])
         opened.run("delete from lake.facts where block_number = 4")
 
 
-@pytest.mark.parametrize("is_s3", [True, pytest.param(False, marks=pytest.mark.long)])
+@pytest.mark.proof("upkeep of a lake merges small files and changes no fact")
+@pytest.mark.parametrize("is_s3", [False, pytest.param(True, marks=pytest.mark.release)])
 def test_small_files_are_merged_and_deleted_once_their_snapshots_expire(
     make_lake: MakeLake, is_s3: bool, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
@@ -286,7 +294,7 @@ def test_small_files_are_merged_and_deleted_once_their_snapshots_expire(
             monkeypatch.setenv(name, value)
         data = "s3://facts/tidied"
     lake = make_lake(data=data)
-    expected = [number for number in range(10) if number != 4]
+    expected = [0, 1, 2, 3, 5]
     write_small_files(lake)
     before = files_of(lake)
     first = lake.tidy(timedelta(days=7), 1)
@@ -294,18 +302,19 @@ def test_small_files_are_merged_and_deleted_once_their_snapshots_expire(
     assert files_of(lake) > before
     assert stored(lake) == expected
     second = lake.tidy(timedelta(0), 1)
-    assert second.expired > 10
+    assert second.expired > 6
     assert second.deleted >= len(before) - 1
     assert len(files_of(lake)) <= 3
     assert stored(lake) == expected
     with lake.open() as opened:
-        assert opened.run("from lake.coverage").fetchall() == [("a", 0, 9)]
+        assert opened.run("from lake.coverage").fetchall() == [("a", 0, 5)]
         assert opened.run("select count(*) from ducklake_snapshots('lake')").fetchall() == [(1,)]
     write_small_files(lake)
     lake.tidy(timedelta(0), 1)
     assert stored(lake) == sorted([*expected, *expected])
 
 
+@pytest.mark.proof("files of a killed writer of the lake are deleted only on request")
 def test_files_of_a_killed_writer_are_deleted_only_on_request_and_by_age(lake: Lake) -> None:
     with lake.open() as opened:
         opened.commit(lambda: insert(opened, 1))
