@@ -90,7 +90,7 @@ def objects() -> Iterator[ObjectStore]:
         yield store
 
 
-@pytest.fixture(params=["s3", pytest.param("folder", marks=pytest.mark.release)])
+@pytest.fixture(params=["folder", pytest.param("s3", marks=pytest.mark.release)])
 def lake(
     request: pytest.FixtureRequest, empty_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> dict[str, str]:
