@@ -21,7 +21,7 @@ _DECLARED = Path(__file__).with_name("costs.toml")
 _UNLISTED = 0.15
 # Differences below this many CPU seconds are noise.
 _NOISE = 2.0
-# CPU seconds of `_work` on the machine whose seconds `costs.toml` is written in.
+# CPU seconds of `_work` on the reference machine, in whose seconds `costs.toml` is written.
 _REFERENCE = 0.40
 _OVER_BUDGET = "over_budget"
 _over: set[str] = set()
@@ -180,9 +180,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if not config.option.write_costs:
         return
     costs, speed = declared(), _REFERENCE / _work()
-    terminalreporter.section(
-        f"files whose cost is above 1.5 times the declared one (this machine's speed: {speed:.2f})"
-    )
+    terminalreporter.section(f"files above 1.5 times their declared cost (this machine's speed: {speed:.2f})")
     for (name, file), seconds in sorted(_files.items()):
         before, now = costs[name].get(file, 0), seconds * speed
         if now > 1.5 * before + _NOISE:

@@ -398,7 +398,7 @@ def test_a_crash_at_any_statement_loses_nothing(apart: int) -> None:
         check_against_clean(run.service, run.node, run.folder / "clean")
 
 
-@pytest.mark.proof("whatever the order of events, stored rows equal a clean collection")
+@pytest.mark.proof("stored rows equal a clean collection after any order of events")
 @pytest.mark.parametrize("count", [1, pytest.param(150, marks=pytest.mark.release)])
 def test_raw_rows_equal_a_clean_collection(count: int) -> None:
     @examples(count)

@@ -33,7 +33,7 @@ def mutants() -> list[Mutant]:
 
 
 def _copy_sources(folder: Path) -> None:
-    """Copy the files that Git knows or would add; link or copy what was installed and built."""
+    """Copy the files that Git knows or would add; link or copy the installed and built files."""
     listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
     for name in subprocess.run(listed, cwd=CHECKOUT, stdout=subprocess.PIPE, text=True, check=True).stdout.split("\0"):
         if name and (CHECKOUT / name).is_file():
