@@ -410,7 +410,9 @@ def _identify(form: Sequence[str], threshold: int, parents: Sequence[Sequence[_P
     """
     indices = (0, 1) if is_ranged else (0,)
     firsts = sorted(b"".join(_output_script(form, threshold, branch, index) for index in indices) for branch in parents)
-    return hashlib.sha256(b"".join(firsts)).hexdigest()
+    # The scripts of `K/<0;1>` are the first two of `K/*`.
+    kind = b"fixed" if len(firsts) > 1 and not is_ranged else b""
+    return hashlib.sha256(kind + b"".join(firsts)).hexdigest()
 
 
 def _output_script(form: Sequence[str], threshold: int, parents: Sequence[_Parent], index: int) -> bytes:
