@@ -104,19 +104,16 @@ bench-quick: install ## Count statements and model runs, and compare them with b
 bench: install debian-packages ## Measure, and print what was measured with the machine
 	$(BIN)/python -m tests.bench $(ARGS)
 
-# Kept for all checkouts of the user, so that a fresh one checks only what changed.
-LINT_CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/ledgermart
-
 lint: .venv/installed ## Style, types, import contracts, faults of security, links and plain English in texts, SQL
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy --cache-dir $(LINT_CACHE)/mypy
+	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive api bi cli control figures ledgermart warehouse
 	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive --skip B608 pipelines
 	$(BIN)/python -m tests.links
 	$(BIN)/python -m tests.prose
-	$(BIN)/python -m tests.lint_sql $(LINT_CACHE)
+	$(BIN)/python -m tests.lint_sql
 
 # Sphinx has an environment of its own: the service does not run on it.
 build/sphinx/installed: docs/requirements.lock

@@ -4,7 +4,7 @@
 """
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,8 +30,10 @@ def proofs() -> Iterator[Proof]:
         ValueError: a proof is run by `make test-all` alone.
     """
     for file in sorted((CHECKOUT / "tests").rglob("test_*.py")):
-        body = ast.parse(file.read_text()).body
-        of_file = [ast.unparse(one) for one in body if ast.unparse(one).startswith("pytestmark")]
+        if "pytest.mark.proof" not in (text := file.read_text()):
+            continue
+        body = ast.parse(text).body
+        of_file = [ast.unparse(one) for one in body if isinstance(one, ast.Assign) and "pytestmark" in ast.unparse(one)]
         for test in body:
             if isinstance(test, ast.FunctionDef):
                 # A parametrized case may have a marker of its own.
@@ -45,15 +47,15 @@ def proofs() -> Iterator[Proof]:
                         yield Proof(ast.literal_eval(one.args[0]), file.relative_to(CHECKOUT), test.name, command)
 
 
-def page() -> str:
-    """Return docs/testing.md with the list of the proofs as they are now."""
+def page(found: Iterable[Proof]) -> str:
+    """Return docs/testing.md with a list of these proofs."""
     before, _, rest = PAGE.read_text().partition(_BEGIN)
     _, _, after = rest.partition(_END)
-    rows = [f"| {one.sentence} | `{one.file.relative_to('tests')}::{one.test}` | {one.command} |" for one in proofs()]
+    rows = [f"| {one.sentence} | `{one.file.relative_to('tests')}::{one.test}` | {one.command} |" for one in found]
     return "\n".join(
         [before + _BEGIN, "| sentence | proof, in `tests/` | run by |", "| --- | --- | --- |", *rows, _END + after]
     )
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page())
+    PAGE.write_text(page(proofs()))

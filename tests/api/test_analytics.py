@@ -463,6 +463,7 @@ def test_reconciliation_of_the_past(world: World) -> None:
     _check_past(world, expected, "Standard")
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("behaviour", ["NonConforming", None])
 def test_reading_of_non_standard_token_confirms_only_its_own_block(world: World, behaviour: str | None) -> None:
     others: Shown = {"h2": ("Unchecked", 99), "h3": ("Unchecked", None)}

@@ -146,6 +146,7 @@ def test_balance_is_unknown_after_a_range_without_the_holder(world: World) -> No
     assert (gone["percentageAfter"], gone["percentageAfterStatus"]) == (None, "Unknown")
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("query", "expected"),
     [

@@ -56,6 +56,7 @@ def test_uncacheable_response_has_no_etag(
     assert "etag" not in answer.headers
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("section", "writes"), SECTIONS.items(), ids=SECTIONS)
 def test_write_changes_at_once_every_list_that_shows_it(
     world: World, client: TestClient[Any], section: str, writes: list[Any]

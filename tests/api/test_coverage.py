@@ -301,6 +301,7 @@ def test_coverage_of_a_token_without_collected_data(world: World, client: TestCl
         assert gaps(coverage) == [(opened_at, None, "NotYetCollected")]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("seconds", "ranges", "awaited"),
     [

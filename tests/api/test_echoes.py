@@ -53,6 +53,7 @@ def test_a_long_value_is_refused_by_name(
         assert "shorten it to 200" in problem(answer, 422, "invalid-parameter")["detail"]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("path", "method", "operation"), NAMED)
 def test_unknown_parameters_are_refused_and_named_in_part(
     reader: TestClient[Any], path: str, method: str, operation: dict[str, Any]

@@ -97,6 +97,7 @@ def credentials(client: Any, path: str, operation: dict[str, Any]) -> dict[str, 
     return {}
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("path", "method", "operation"), GETS)
 def test_head_is_get_without_the_body(served: httpx.Client, path: str, method: str, operation: dict[str, Any]) -> None:
     del method
@@ -129,6 +130,7 @@ def test_head_of_the_documentation(served: httpx.Client, path: str) -> None:
     assert head.headers["etag"] == got.headers["etag"]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("path", "method", "operation"), BODILESS)
 def test_body_is_refused_by_operations_without_one(
     served: httpx.Client, path: str, method: str, operation: dict[str, Any]
@@ -188,6 +190,7 @@ def test_null_is_an_ordinary_text_in_text_parameters(served: httpx.Client) -> No
     assert (found.status_code, found.json()["data"]) == (200, [])
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("path", "operation"), TIMED)
 def test_moments_at_the_ends_of_the_calendar(valued_served: httpx.Client, path: str, operation: dict[str, Any]) -> None:
     declared = {parameter["name"]: parameter["schema"] for parameter in operation["parameters"]}

@@ -219,6 +219,7 @@ def test_all_formats_have_the_same_rows(
             assert json.loads(table.schema.metadata[name.encode()]) == told[name]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("url", "subject", "named"),
     [

@@ -6,8 +6,7 @@ from tests.api.world import World
 
 pytestmark = pytest.mark.ci
 
-# Examples have a test of their own; the two other phases send at least six thousand requests.
-PHASES = ("stateful",)
+PHASES = ("examples", "stateful")  # the two other phases send at least six thousand requests
 
 
 def test_small_campaign_finds_no_failure(valued: World) -> None:

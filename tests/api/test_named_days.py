@@ -139,6 +139,7 @@ def test_token_has_no_holders_before_its_creation(created: TestClient[Any], mome
     assert len(file.text.splitlines()) == 1
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("moment", ["block:89", "2019-01-01"])
 @pytest.mark.parametrize("end", ["block:150", "block:400"])
 def test_changes_since_before_the_creation_list_all_holders(world: World, moment: str, end: str) -> None:

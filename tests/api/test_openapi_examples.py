@@ -17,6 +17,7 @@ from tests.api.test_reports import REPORTS
 from tests.api.world import World, marts_rows
 
 
+@pytest.mark.ci
 def test_the_document_is_openapi_31() -> None:
     assert DOCUMENT["openapi"].startswith("3.1.")
     validate(DOCUMENT)
@@ -38,6 +39,7 @@ def test_every_operation_is_described() -> None:
             assert list(resolved["content"]) == ["application/problem+json"]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("path", "method", "operation"), OPERATIONS)
 def test_example_of_every_operation_works_with_its_named_credential(
     request: pytest.FixtureRequest, path: str, method: str, operation: dict[str, Any]

@@ -112,6 +112,7 @@ def go_to_the_end(ledger: Ledger, url: str | None, between: Callable[[], None] =
     return found
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("sort", ["-date", "date"])
 def test_paging_continues_over_new_versions(ledger: Ledger, sort: str) -> None:
     """New rows at the head, changed values and deleted version files neither lose nor repeat rows."""
@@ -211,6 +212,7 @@ def test_change_among_delivered_rows_expires_the_cursor(
     assert go_to_the_end(ledger, f"{URLS[ledger.kind]}?limit=5") == ledger.ids()
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("sort", ["-date", "date"])
 def test_only_changes_of_filtered_rows_expire_the_cursor(ledger: Ledger, sort: str) -> None:
     kind = {"token": "Mint", "wallet": "TransferIn"}[ledger.kind]

@@ -230,6 +230,7 @@ def test_latest_price_becomes_stale_without_a_new_cycle(world: World) -> None:
         serving.close()
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     "url",
     [

@@ -95,6 +95,7 @@ def in_order(found: list[dict[str, Any]], sort: str) -> list[dict[str, Any]]:
     return sorted(known, key=key, reverse=sort.startswith("-")) + [row for row in backwards if key(row) is None]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("sort", [sign + key for key in KEYS for sign in ("", "-")])
 def test_every_sort_order_equals_that_of_the_json_rows(client: TestClient[Any], sort: str) -> None:
     expected = in_order(walked(client), sort)
@@ -251,6 +252,7 @@ def test_movements_before_the_first_price_name_its_start(own: World) -> None:
     assert found
 
 
+@pytest.mark.ci
 def test_folded_fees_are_shown_with_their_transaction(own: World) -> None:
     """A fee is shown with the first other activity of its transaction and not counted as a row."""
     marts = reported_rows(own)
@@ -372,6 +374,7 @@ def test_end_in_a_gap_shows_the_newest_block_before_it(client: TestClient[Any]) 
     assert (report["totalValueStatus"], report["flows"]["isComplete"]) == ("Priced", False)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("batch", [7, 5_000])
 @pytest.mark.parametrize("query", [{}, {"sort": "value"}, {"sort": "-counterparty"}, {"sort": "token", "q": "0x0"}])
 def test_a_file_has_all_rows(

@@ -80,6 +80,7 @@ def test_summary_equals_that_of_the_api(client: TestClient[Any], end: str | None
     assert report["token"]["id"] == EXAMPLE_TOKEN_ID
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("sort", ["-difference", "difference", "wallet", "-wallet"])
 @pytest.mark.parametrize("change", [None, "New", "Gone", "Changed"])
 def test_pages_and_file_have_the_rows_of_the_api(client: TestClient[Any], sort: str, change: str | None) -> None:

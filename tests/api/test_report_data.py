@@ -155,6 +155,7 @@ KEYS: dict[str, Callable[[dict[str, Any]], Any]] = {
 }
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("as_of", [None, f"block:{PAST}"])
 @pytest.mark.parametrize("sort", [sign + key for key in KEYS for sign in ("", "-")])
 def test_every_sort_order_equals_that_of_the_json_rows(client: TestClient[Any], sort: str, as_of: str | None) -> None:
@@ -178,6 +179,7 @@ def test_the_example_has_every_kind_of_change(client: TestClient[Any]) -> None:
     assert {(row["change30d"], row["change30dStatus"]) for row in in_gap} == {(None, "NotCovered")}
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("as_of", [None, f"block:{PAST}"])
 @pytest.mark.parametrize(
     "query",
@@ -300,6 +302,7 @@ def test_holders_over_time_are_counted_day_by_day(client: TestClient[Any], as_of
     assert (found[-1]["holderCount"], found[-1]["isComplete"]) == (now, False)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("most", "interval"), [(8, "1w"), (5, "1M")])
 def test_holders_of_a_long_view_are_counted_by_weeks_or_months(
     own: World, most: int, interval: str, monkeypatch: pytest.MonkeyPatch
@@ -330,6 +333,7 @@ def read_csv(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text)))
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("query", "as_of", "batch"),
     [

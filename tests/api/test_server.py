@@ -113,6 +113,7 @@ def test_connection_that_stays_idle_behind_an_answer_is_closed(port: int) -> Non
     assert status(received(port, _LIVE + b"\r\n")) == 200
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("request_bytes", "expected"),
     [
@@ -167,6 +168,7 @@ def test_address_of_the_client_is_in_log_and_audit(port: int, world: World, capl
     assert set(clients) == {"127.0.0.1", "203.0.113.7"}
 
 
+@pytest.mark.ci
 def test_sigterm_exits_with_code_0_despite_open_connections(world: World) -> None:
     found = free_port()
     arguments = [str(world.settings.data_dir), str(world.settings.networks_file), str(found)]

@@ -193,6 +193,7 @@ def publish_numbered(world: World, version: int, numbers: dict[str, list[int]], 
     world.clock.look_again()
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("accept", ["application/json", "text/csv"])
 def test_changes_of_other_tenants_change_neither_data_version_nor_etag(
     world: World, client: TestClient[Any], accept: str
@@ -211,6 +212,7 @@ def test_changes_of_other_tenants_change_neither_data_version_nor_etag(
     assert client.get(TOKEN).json()["asOf"]["dataVersion"] == 2
 
 
+@pytest.mark.ci
 def test_data_version_opens_the_newest_version_that_shows_it(world: World) -> None:
     for version, numbers in ((1, [0]), (2, [0]), (3, [0, 2]), (4, [0, 2, 3]), (5, [0, 2, 3, 3])):
         publish_numbered(world, version, {"admin": numbers})
@@ -342,6 +344,7 @@ def test_version_in_use_stays_open(world: World) -> None:
 SLOW = "select sum(a.range + b.range) as block_number from range(10000000) a, range(1000000) b"
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("accept", [media_types.CSV, media_types.NDJSON, media_types.PARQUET])
 def test_abandoned_download_releases_its_version(world: World, accept: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It does so at once, not in garbage collection, which may run in a thread that holds the versions' lock."""

@@ -105,6 +105,7 @@ def test_the_last_thirty_days(client: TestClient[Any]) -> None:
     assert answer["series"][-1]["activities"] == answer["totals"]["activities"]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("interval", ["1h", "1d", "1w", "1M"])
 @pytest.mark.parametrize(("first", "last"), [(110, 397), (120, 300), (-900, 1000), (121, 122)])
 def test_series_add_up(world: World, client: TestClient[Any], interval: str, first: int, last: int) -> None:
@@ -167,6 +168,7 @@ def test_complete_intervals(world: World) -> None:
     assert completeness(world, early, "from=2026-01-31T23:00:01Z&to=2026-02-01T00:59:00Z&interval=1h") == [False, False]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("subject_id", "ranges", "expected"),
     [
@@ -215,6 +217,7 @@ def test_removed_and_disabled_subjects(world: World, client: TestClient[Any]) ->
     assert after["activities"] == before["activities"] - 8
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("change", "lag"),
     [

@@ -43,6 +43,7 @@ def test_tracking_without_history_makes_no_request(client: TestClient[Any], subj
     assert requests(client, subject) == before
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("subject", [FRESH, WALLET])
 @pytest.mark.parametrize(
     ("body", "status"),

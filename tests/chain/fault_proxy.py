@@ -287,8 +287,8 @@ class FaultProxy(LoopbackServer):
             # A true error stays an error.
             return answer if told == answer.get("result") else {"jsonrpc": "2.0", "id": call["id"], "result": told}
         if refusal := self._take(RpcFault, [method], lambda fault: fault.when(call.get("params", []))):
-            error = {"code": refusal.code, "message": refusal.message}
-            return _error(call, error if refusal.data is None else {**error, "data": refusal.data})
+            said = {"code": refusal.code, "message": refusal.message}
+            return _error(call, said if refusal.data is None else {**said, "data": refusal.data})
         if method == "eth_getLogs":
             return self._logs(call)
         if stale := self._take(StaleFault, [method]):

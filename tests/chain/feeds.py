@@ -13,7 +13,6 @@ from tests.chain.world import World, call_data
 
 _MOST_ROUNDS = 500
 _ROUND_GAS = 130_000
-_PHASE = 2**64
 
 
 @dataclass

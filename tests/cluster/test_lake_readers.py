@@ -219,6 +219,7 @@ def check_duckdb(lake: Stored, files: Files) -> None:
         assert own == sorted(files)
 
 
+@pytest.mark.ci
 def test_pyarrow_reads_the_same_exact_sum_as_duckdb(lake: Stored) -> None:
     files = listed(lake)
     check_duckdb(lake, files)

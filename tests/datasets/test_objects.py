@@ -57,6 +57,7 @@ def test_another_content_is_refused_and_leaves_nothing(objects: Objects, tmp_pat
     assert list(target.parent.iterdir()) == []
 
 
+@pytest.mark.ci
 def test_a_store_that_does_not_answer_is_named_without_credentials(server: ObjectStore, tmp_path: Path) -> None:
     objects = Objects("s3://versions/gone", server.variables | {"AWS_SECRET_ACCESS_KEY": "wrong-secret"})
     source = tmp_path / "a.duckdb"

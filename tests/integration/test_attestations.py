@@ -681,6 +681,7 @@ def test_a_refused_period_end_is_retried_after_days(node: AnvilNode, make_servic
         assert attested() == ends
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("is_created", [False, pytest.param(True, marks=pytest.mark.release)])
 def test_ends_of_fully_covered_periods_are_attested(
     node: AnvilNode, make_service: MakeService, is_created: bool

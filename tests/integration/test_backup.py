@@ -292,6 +292,7 @@ def check_switched(settings: Settings, made: Backup, before: Contents, done: Res
     assert {path.name.split(".")[0] for path in done.aside} == {"control", "warehouse", "marts_build", "serving"}
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("module", "name", "count", "is_new"),
     [

@@ -110,6 +110,7 @@ def test_wallet_holdings_are_read_before_its_window(chain: Chain, make_service: 
     assert {token: int(quantity) for token, quantity in held} == expected
 
 
+@pytest.mark.ci
 def test_metadata_has_the_kind_of_each_contract(chain: Chain, make_service: MakeService) -> None:
     service = chain.service(make_service)
     tenant = service.tenant()
@@ -158,6 +159,7 @@ def test_untracked_token_has_only_metadata(chain: Chain, make_service: MakeServi
     assert not any(rows[table] for table in ("token_transfers", "coverage", "balance_observations", "view_ranges"))
 
 
+@pytest.mark.ci
 def test_tenants_share_one_collection(chain: Chain, make_service: MakeService) -> None:
     """The third tenant has a shorter window: no blocks are collected again, but it gets its own anchors."""
     service = chain.service(make_service)
@@ -177,6 +179,7 @@ def test_tenants_share_one_collection(chain: Chain, make_service: MakeService) -
     check_anchors(service, chain.node)
 
 
+@pytest.mark.ci
 def test_nothing_new_writes_nothing(chain: Chain, make_service: MakeService) -> None:
     service = chain.service(make_service)
     tenant = service.tenant()
@@ -192,6 +195,7 @@ def test_nothing_new_writes_nothing(chain: Chain, make_service: MakeService) -> 
     assert service.query("select * from raw.changes where batch_id > ?", newest) == []
 
 
+@pytest.mark.ci
 def test_coverage_of_live_subject_is_extended_and_empty_ranges_count(
     node: AnvilNode, make_service: MakeService
 ) -> None:
@@ -283,6 +287,7 @@ def test_window_between_two_blocks_collects_nothing(node: AnvilNode, make_servic
     check_truth(service, node)
 
 
+@pytest.mark.ci
 def test_many_subjects_with_different_windows(node: AnvilNode, make_service: MakeService) -> None:
     """Addresses that miss the same blocks are requested together, but each is only covered over its own windows."""
     world = World(node, wallet_count=10, seed=3)

@@ -77,6 +77,7 @@ def test_a_common_token_is_valued_with_its_contracts_decimals(
     assert "8 decimals, its contract 6" in told["statusDetail"]
 
 
+@pytest.mark.ci
 def test_a_common_token_is_read_until_two_readings_agree(node: AnvilNode, make_service: MakeService) -> None:
     world = World(node, wallet_count=2)
     resting = world.deploy_token("REST", 6)

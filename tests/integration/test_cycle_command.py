@@ -29,6 +29,7 @@ def output(service: Service, *arguments: str, code: int = 0, **variables: str) -
     return printed
 
 
+@pytest.mark.ci
 def test_init_prints_the_key_once_and_publishes_an_empty_version(
     ready_folder: tuple[Path, str], ready_service: Service
 ) -> None:
@@ -167,6 +168,7 @@ def test_failed_history_is_read_and_published_without_new_blocks(node: AnvilNode
     ]
 
 
+@pytest.mark.ci
 def test_cycle_gives_up_while_another_process_writes(node: AnvilNode, ready_service: Service) -> None:
     ready_service.point_at("local", node.url)
     with writer_lock(ready_service.settings.lock_path, "a test", 0):

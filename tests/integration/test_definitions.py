@@ -78,6 +78,7 @@ def ancestors(graph: Any, key: dg.AssetKey) -> set[dg.AssetKey]:
     return found
 
 
+@pytest.mark.ci
 def test_definitions_load_with_all_shipped_networks(service: Service) -> None:
     networks = shipped_networks()
     definitions = build_definitions(networks)
@@ -195,6 +196,7 @@ def system(service: Service, node: AnvilNode) -> System:
     return System(service, node)
 
 
+@pytest.mark.ci
 def test_new_block_starts_a_cycle_and_nothing_new_starts_none(system: System) -> None:
     assert system.sensor.tick() == _NOTHING
     system.world.mine()
@@ -234,6 +236,7 @@ def test_lost_published_file_and_unreadable_progress_start_a_cycle(service: Serv
     assert sensor.tick() == []
 
 
+@pytest.mark.ci
 def test_a_history_read_to_its_end_is_published_at_once_by_one_run(
     system: System, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -254,6 +257,7 @@ def test_a_history_read_to_its_end_is_published_at_once_by_one_run(
     assert system.sensor.tick() == _NOTHING
 
 
+@pytest.mark.ci
 def test_window_ending_after_the_head_is_collected_to_its_end(system: System) -> None:
     """Tracking is disabled at a moment after the head: blocks until then are collected later, and no others."""
     service = system.service
@@ -334,6 +338,7 @@ def test_sensor_leaves_cycles_to_the_worker_if_runs_start_in_containers(
     assert runs.sensor.tick() == "only the worker starts cycles"
 
 
+@pytest.mark.ci
 def test_bulk_history_has_a_partition_for_each_enabled_network_with_a_lake(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -354,6 +359,7 @@ def test_bulk_history_has_a_partition_for_each_enabled_network_with_a_lake(
     assert {node.definition.pool for node in job.graph.nodes} == {None}
 
 
+@pytest.mark.ci
 def test_launched_jobs_name_pools_shard_and_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LEDGERMART_SHARD", "3")
     monkeypatch.setenv("LEDGERMART_PROCESS_MEMORY_MB", "4000")

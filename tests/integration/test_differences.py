@@ -92,6 +92,7 @@ class _Case:
         return found
 
 
+@pytest.mark.ci
 def test_a_killed_cycle_leaves_out_no_supply(node: AnvilNode, make_service: MakeService) -> None:
     case = _Case(node, "LyingToken")
     service = case.tracked(make_service)

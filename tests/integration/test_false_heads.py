@@ -91,6 +91,7 @@ def final_of(system: System) -> int:
     return int(final)
 
 
+@pytest.mark.ci
 def test_a_head_called_final_once_is_not_final(system: System, tmp_path: Path) -> None:
     """`false_final_reorg` in a single cycle: a reorganisation of three blocks is repaired in the next cycle."""
     system.move(5)
@@ -108,6 +109,7 @@ def test_a_head_called_final_once_is_not_final(system: System, tmp_path: Path) -
     check_recovered(system, tmp_path, final=seen)
 
 
+@pytest.mark.ci
 def test_a_false_final_block_is_withdrawn_after_three_honest_cycles(
     system: System,
     tmp_path: Path,
@@ -129,6 +131,7 @@ def test_a_false_final_block_is_withdrawn_after_three_honest_cycles(
     check_recovered(system, tmp_path)
 
 
+@pytest.mark.ci
 def test_a_node_that_denies_final_blocks_for_two_cycles_removes_nothing(system: System) -> None:
     """The opposite lie: honest rows stay, and the count of contradicting cycles begins again."""
     system.lie(told_final_by(lambda head: head))
@@ -190,6 +193,7 @@ def test_settled_blocks_are_never_removed_and_the_reset_is_named(system: System)
     assert system.service.raw_rows() == before
 
 
+@pytest.mark.ci
 @pytest.mark.usefixtures("settled_at_once")
 def test_a_node_behind_settled_blocks_is_stale_until_its_head_is_younger(system: System) -> None:
     system.lie(told_final_by(lambda head: head))
@@ -213,6 +217,7 @@ def test_a_node_behind_settled_blocks_is_stale_until_its_head_is_younger(system:
     assert system.service.query("select status from raw.network_states") == [("ChainReset",)]
 
 
+@pytest.mark.ci
 def test_a_restarted_chain_is_named_by_its_genesis(system: System) -> None:
     system.move(5)
     system.service.good_cycle()

@@ -34,6 +34,7 @@ def described(service: Service) -> list[tuple[Any, ...]]:
     )
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("tell", "false"),
     [

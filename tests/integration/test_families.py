@@ -346,6 +346,7 @@ _ASKED: dict[str, Callable[[Node, Chain], object]] = {
 }
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("question", _ASKED)
 def test_a_node_that_is_down_is_an_error_without_its_url(question: str, chain: Chain) -> None:
     dead = replace(chain.network, rpc_urls=(f"http://user:{SECRET}@127.0.0.1:1/{SECRET}",))

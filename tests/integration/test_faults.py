@@ -107,6 +107,7 @@ PASSING: tuple[Fault, ...] = (
 )
 
 
+@pytest.mark.ci
 def test_passing_faults_are_overcome_in_the_same_cycle(proxy: FaultProxy, service: Service, clean: Rows) -> None:
     proxy.inject(*PASSING)
     report = service.cycle()
@@ -150,6 +151,7 @@ def test_lasting_fault_is_recorded_and_the_next_cycle_catches_up(
     assert service.raw_rows() == clean
 
 
+@pytest.mark.ci
 def test_node_that_is_down_is_recorded_and_later_cycles_catch_up(
     chain: Chain, proxy: FaultProxy, service: Service, clean: Rows
 ) -> None:
@@ -190,6 +192,7 @@ def asked_ranges(proxy: FaultProxy) -> list[tuple[int, int, bool]]:
     ]
 
 
+@pytest.mark.ci
 def test_blocks_before_a_failure_stay_and_only_the_rest_is_requested(chain: Chain, make_service: MakeService) -> None:
     middle = chain.opening + 6
     with _NoLogsFrom(chain.node.url) as proxy:
@@ -208,6 +211,7 @@ def test_blocks_before_a_failure_stay_and_only_the_rest_is_requested(chain: Chai
     check_anchors(service, chain.node)
 
 
+@pytest.mark.ci
 def test_transfers_are_not_asked_for_again_when_only_transactions_failed(
     chain: Chain, proxy: FaultProxy, service: Service, clean: Rows
 ) -> None:
@@ -236,6 +240,7 @@ def test_metadata_of_a_token_seen_in_a_failed_cycle_is_read_later(
     assert known == {token.address for token in chain.tokens}
 
 
+@pytest.mark.ci
 def test_wrong_chain_after_a_good_cycle_removes_nothing(
     chain: Chain, proxy: FaultProxy, service: Service, clean: Rows
 ) -> None:

@@ -231,6 +231,7 @@ def test_rounds_with_wrong_times_hide_no_others(
     assert_joined(pages, instant(second), START)
 
 
+@pytest.mark.ci
 def test_the_search_reads_little_of_a_long_history(
     world: World, open_client: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -194,6 +194,7 @@ def test_overlapping_requests_collect_nothing_twice(chain: Chain, service: Servi
     assert asked_blocks(proxy) == []
 
 
+@pytest.mark.ci
 def test_each_slice_continues_after_the_one_before(chain: Chain, service: Service, proxy: FaultProxy) -> None:
     tenant = service.tenant()
     token = service.token(tenant, chain.gold.address)
@@ -215,6 +216,7 @@ def test_each_slice_continues_after_the_one_before(chain: Chain, service: Servic
     assert transfers(service) == logs(chain, chain.gold, 1, chain.head)
 
 
+@pytest.mark.ci
 def test_requests_made_while_the_node_is_down_have_an_error(chain: Chain, service: Service, proxy: FaultProxy) -> None:
     """Pending and running requests show the error, which disappears when they continue."""
     tenant = service.tenant()
@@ -244,6 +246,7 @@ def test_requests_made_while_the_node_is_down_have_an_error(chain: Chain, servic
     assert {service.operation(asked).error for asked in (running, pending)} == {None}
 
 
+@pytest.mark.ci
 def test_cancel_keeps_the_collected_blocks(chain: Chain, service: Service, proxy: FaultProxy) -> None:
     tenant = service.tenant()
     token = service.token(tenant, chain.gold.address)
@@ -268,6 +271,7 @@ def test_cancel_keeps_the_collected_blocks(chain: Chain, service: Service, proxy
     assert not [block for block in asked_blocks(proxy) if block > done]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("status", [Status.RUNNING, Status.FAILED])
 def test_an_error_is_shown_only_on_requests_with_the_failed_blocks(
     chain: Chain, service: Service, proxy: FaultProxy, status: Status
@@ -307,6 +311,7 @@ def test_an_error_is_shown_only_on_requests_with_the_failed_blocks(
     assert stands(service, other) == (Status.RUNNING, 5, 5)
 
 
+@pytest.mark.ci
 def test_balance_only_finds_the_blocks_in_which_value_moved(chain: Chain, service: Service) -> None:
     tenant = service.tenant()
     wallet = chain.world.wallets[1]
@@ -343,6 +348,7 @@ def test_full_reads_the_transactions(chain: Chain, service: Service) -> None:
     assert str(chain.head) in str(service.operation(asked).note), "what full costs"
 
 
+@pytest.mark.ci
 def test_history_requested_with_tracking_joins_it_without_a_gap(node: AnvilNode, make_service: MakeService) -> None:
     """The window begins between two blocks that no node knows yet when the history is resolved."""
     world = World(node, wallet_count=3, gas_price=10**9)
@@ -375,6 +381,7 @@ def test_history_requested_with_tracking_joins_it_without_a_gap(node: AnvilNode,
     assert transfers(service)[-3:] == [(known + 1, 0), (known + 2, 0), (known + 3, 0)]
 
 
+@pytest.mark.ci
 def test_history_beside_live_tracking_joins_it(chain: Chain, service: Service) -> None:
     tenant = service.tenant()
     token = service.token(tenant, chain.gold.address, tracked_from=instant(chain.node, 20))

@@ -87,6 +87,7 @@ def clean(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> dict[str, l
     return made.raw_rows()
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("mode", MODES)
 def test_a_hostile_cycle_is_bounded_and_an_honest_one_repairs_it(
     mode: str, proxy: FaultProxy, service: Service, clean: dict[str, list[tuple[Any, ...]]]
@@ -128,6 +129,7 @@ def slow(proxy: FaultProxy, naps: Naps, methods: list[str] | None = None) -> Act
     return fault
 
 
+@pytest.mark.ci
 def test_a_node_that_answers_each_call_late_ends_with_the_budget(
     proxy: FaultProxy, service: Service, naps: Naps, clean: dict[str, list[tuple[Any, ...]]]
 ) -> None:
@@ -150,6 +152,7 @@ def test_a_node_that_answers_each_call_late_ends_with_the_budget(
     assert service.raw_rows() == clean
 
 
+@pytest.mark.ci
 def test_a_network_that_catches_up_keeps_its_rows_and_is_retried_soon(
     proxy: FaultProxy, service: Service, naps: Naps, clean: dict[str, list[tuple[Any, ...]]]
 ) -> None:
@@ -171,6 +174,7 @@ def test_a_network_that_catches_up_keeps_its_rows_and_is_retried_soon(
     assert service.raw_rows() == clean
 
 
+@pytest.mark.ci
 def test_history_of_a_slow_node_ends_with_the_budget_of_its_part(
     chain: Chain,
     proxy: FaultProxy,

@@ -410,6 +410,7 @@ def test_doctor_and_status_show_the_lake(given: tuple[Service, Lake]) -> None:
     assert f"local: the lake has facts up to block {settled}, given " in shown.getvalue()
 
 
+@pytest.mark.ci
 def test_doctor_creates_no_lake_and_shows_no_password(
     lake: dict[str, str], chain: Chain, make_service: MakeService
 ) -> None:

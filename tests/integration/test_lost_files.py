@@ -145,6 +145,7 @@ def check_equal(rows: Rows, expected: Rows) -> None:
         assert (mart, rows[mart]) == (mart, expected[mart])
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("damage", FEW)
 def test_a_lost_or_damaged_build_file_is_built_again(
     damage: Damage, prepared: Prepared, service: Service, tmp_path: Path
@@ -195,6 +196,7 @@ def test_rebuild_makes_the_same_marts_without_new_rows(prepared: Prepared, servi
     check_equal(published(service, tmp_path / "published"), prepared.expected)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("damage", FEW)
 def test_a_lost_or_damaged_warehouse_is_named_with_the_fix(damage: Damage, service: Service, tmp_path: Path) -> None:
     path = service.settings.warehouse_path

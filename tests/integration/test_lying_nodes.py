@@ -87,6 +87,7 @@ def finalized_is_genesis(node: AnvilNode) -> Callable[[list[Any], Any], Any]:
     return lambda params, block: genesis if params[0] == "finalized" else block
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("is_first_cycle", [True, False])
 def test_a_head_beyond_reason_is_refused_and_nothing_is_read_for_it(is_first_cycle: bool, system: System) -> None:
     system.move(5)
@@ -107,6 +108,7 @@ def test_a_head_beyond_reason_is_refused_and_nothing_is_read_for_it(is_first_cyc
     system.check()
 
 
+@pytest.mark.ci
 def test_a_head_beyond_the_defined_block_time_is_refused(system: System, make_service: MakeService) -> None:
     """The limit allows four times the defined number of blocks, and a burst; the error names the field."""
     system.move(5)
@@ -128,6 +130,7 @@ def test_a_head_beyond_the_defined_block_time_is_refused(system: System, make_se
     service.good_cycle()
 
 
+@pytest.mark.ci
 def test_a_long_chain_without_final_blocks_costs_only_its_newest_part(
     system: System, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -172,6 +175,7 @@ def later_by(seconds: int, first: int = 0) -> Callable[[list[Any], Any], Any]:
     return tell
 
 
+@pytest.mark.ci
 def test_times_ahead_of_the_clock_are_refused_with_a_status_of_their_own(system: System) -> None:
     system.move(5)
     system.service.good_cycle()
@@ -197,6 +201,7 @@ def test_a_time_one_minute_ahead_is_accepted(system: System) -> None:
     assert system.service.query("select status from raw.network_states") == [("ClockSkew",)]
 
 
+@pytest.mark.ci
 def test_a_block_dated_before_a_stored_one_is_refused(system: System) -> None:
     system.move(5)
     system.service.good_cycle()
@@ -213,6 +218,7 @@ def test_a_block_dated_before_a_stored_one_is_refused(system: System) -> None:
     system.check()
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("seconds", [TEN_YEARS, -86_400])
 def test_stored_false_times_are_found_and_read_again(seconds: int, system: System, tmp_path: Path) -> None:
     """An earlier version without these checks stored times that are out of order with the other stored ones."""
@@ -244,6 +250,7 @@ def test_stored_false_times_are_found_and_read_again(seconds: int, system: Syste
     assert service.good_cycle().reorganised_after is None
 
 
+@pytest.mark.ci
 def test_a_false_time_is_read_again_when_later_blocks_contradict_it(system: System) -> None:
     """For one cycle the newest block is an hour late; only the next block contradicts its time."""
     system.move(5)
@@ -259,6 +266,7 @@ def test_a_false_time_is_read_again_when_later_blocks_contradict_it(system: Syst
     assert system.service.good_cycle().reorganised_after is None
 
 
+@pytest.mark.ci
 def test_earlier_times_of_the_whole_chain_replace_no_stored_ones(system: System) -> None:
     system.move(5)
     system.service.good_cycle()

@@ -25,6 +25,7 @@ def _run_maintenance() -> None:
     assert job.execute_in_process(instance=dg.DagsterInstance.get()).success
 
 
+@pytest.mark.ci
 def test_the_audit_reads_the_pipelines_own_files(ready_service: Service) -> None:
     tenant_id = ready_service.tenant().tenant_id
     now = utc_now()

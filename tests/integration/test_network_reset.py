@@ -84,6 +84,7 @@ def test_old_facts_are_kept_apart_and_the_new_chain_is_collected(
     assert rows_of(service.raw_rows(), "second") == rows_of(before, "second")
 
 
+@pytest.mark.ci
 def test_requests_begin_again_and_finished_attestations_stay(
     node: AnvilNode, restarted: AnvilNode, make_service: MakeService
 ) -> None:

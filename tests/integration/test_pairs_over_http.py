@@ -60,6 +60,7 @@ def system(ready_folder: tuple[Path, str], tmp_path: Path) -> Iterator[System]:
         service.close()
 
 
+@pytest.mark.ci
 def test_a_pair_is_resolved_polled_discovered_and_guarded(system: System) -> None:
     for symbol in ("BTC", "EUR", "USD", "GOLD", "FUND"):
         system.post("/v1/priced-items", {"symbol": symbol, "name": symbol, "class": "Other"})

@@ -91,6 +91,7 @@ def expected_windows(
     return sorted(rows)
 
 
+@pytest.mark.ci
 def test_the_first_cycle_lists_markets_finds_routes_and_polls(sources: Sources) -> None:
     server, service = sources(BTC, ETH, EUR, FINE)
     tenant = service.tenant()
@@ -246,6 +247,7 @@ def test_feeds_on_a_node_are_polled_and_read_back(node: AnvilNode, tmp_path: Pat
         service.close()
 
 
+@pytest.mark.ci
 def test_the_command_collects_prices_and_reports_failures(sources: Sources, ready_service: Service) -> None:
     # One store at a time: closing a file drops SQLite's locks of the whole process on it.
     ready_service.close()

@@ -328,6 +328,7 @@ def spans_of(stores: Stores, *pairs: int) -> Spans:
     return {span for span in changed_spans(stores) if span[0] in pairs}
 
 
+@pytest.mark.ci
 def test_extreme_prices(builds: list[Stores]) -> None:
     # The build of these prices was compared with the definitions.
     query = f"select count(*) from marts.source_prices where reason = 'OutOfRange' and pair_key <= {max(EXTREMES)}"
@@ -395,6 +396,7 @@ many_pairs = st.lists(
 )
 
 
+@pytest.mark.ci
 @few
 @given(pairs=many_pairs)
 def test_properties_of_the_price_used(tmp_path_factory: pytest.TempPathFactory, pairs: list[Any]) -> None:

@@ -23,6 +23,7 @@ from warehouse.port import Warehouse as WarehousePort
 from warehouse.versions import published_versions
 
 
+@pytest.mark.ci
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_versions_pinned_by_cursors_stay_and_their_disk_need_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
@@ -62,6 +63,7 @@ def test_versions_pinned_by_cursors_stay_and_their_disk_need_is_reported(
         assert read_status(settings)["versionMegabytesMissing"] == 0
 
 
+@pytest.mark.ci
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_shared_version_is_in_force_for_other_machines_or_the_step_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, postgres_server: str

@@ -147,6 +147,7 @@ def test_reorganisation_in_anvils_own_way(system: System, service: Service, tmp_
     check_end_state(service, system, tmp_path)
 
 
+@pytest.mark.ci
 def test_subjects_are_marked_from_the_first_orphaned_block(system: System, service: Service) -> None:
     ((batch,),) = service.query("select max(batch_id) from raw.batches")
     ancestor = system.replace(3, 3)
@@ -170,6 +171,7 @@ def test_several_reorganisations_between_and_after_cycles(system: System, servic
     check_end_state(service, system, tmp_path)
 
 
+@pytest.mark.ci
 def test_a_header_stored_by_history_does_not_confirm_an_orphaned_tail(
     system: System, service: Service, tmp_path: Path
 ) -> None:
@@ -190,6 +192,7 @@ def test_a_header_stored_by_history_does_not_confirm_an_orphaned_tail(
     check_end_state(service, system, tmp_path)
 
 
+@pytest.mark.ci
 def test_windows_are_resolved_again_after_their_blocks_changed(
     system: System, make_service: MakeService, tmp_path: Path
 ) -> None:
@@ -226,6 +229,7 @@ def test_windows_are_resolved_again_after_their_blocks_changed(
     check_end_state(service, system, tmp_path)
 
 
+@pytest.mark.ci
 def test_window_with_an_orphaned_opening_waits_for_a_new_block(system: System, make_service: MakeService) -> None:
     service = make_service(LocalNetwork("local", system.node.url))
     system.mine(5)
@@ -245,6 +249,7 @@ def test_window_with_an_orphaned_opening_waits_for_a_new_block(system: System, m
     check_anchors(service, system.node)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("missing", [1, 4])
 def test_head_behind_on_the_same_chain_is_no_reorganisation(missing: int, system: System, service: Service) -> None:
     before = service.raw_rows()
@@ -345,6 +350,7 @@ def test_rows_of_another_hash_than_the_stored_header_are_refused(system: System,
     assert service.raw_rows() == before
 
 
+@pytest.mark.ci
 def test_chain_that_moves_on_every_attempt_is_reported(
     system: System, make_service: MakeService, tmp_path: Path
 ) -> None:

@@ -118,6 +118,7 @@ def done(service: Service, operation: OperationRow) -> int:
     return service.operation(operation).progress_done
 
 
+@pytest.mark.ci
 def test_request_count_equals_the_nodes_received_requests(
     chain: Chain, service: Service, proxy: FaultProxy, tenant: Principal, token: SubjectRow
 ) -> None:
@@ -134,6 +135,7 @@ def test_request_count_equals_the_nodes_received_requests(
     assert blocks == [(chain.node.head() - chain.created,)]
 
 
+@pytest.mark.ci
 def test_failed_requests_are_counted(
     chain: Chain, service: Service, proxy: FaultProxy, tenant: Principal, token: SubjectRow
 ) -> None:
@@ -148,6 +150,7 @@ def test_failed_requests_are_counted(
     assert sum(spent(service).values()) == len(proxy.calls)
 
 
+@pytest.mark.ci
 def test_a_killed_process_loses_only_the_counts_of_its_current_part(
     service: Service, proxy: FaultProxy, tenant: Principal, token: SubjectRow
 ) -> None:
@@ -246,6 +249,7 @@ def test_a_request_that_waits_for_budget_can_be_cancelled(
     assert len(proxy.calls) == received
 
 
+@pytest.mark.ci
 def test_second_readings_wait_as_well(chain: Chain, proxy: FaultProxy, clock: Clock, make_service: MakeService) -> None:
     with FaultProxy(chain.node.url) as second:
         service = make_service(LocalNetwork("local", proxy.url, second_url=second.url))

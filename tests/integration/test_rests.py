@@ -292,6 +292,7 @@ def _examples(count: int) -> settings:
     )
 
 
+@pytest.mark.ci
 @_examples(1)
 @given(stories=st.lists(_stories, min_size=15, max_size=20))
 def test_a_reading_confirms_its_rest(tmp_path_factory: pytest.TempPathFactory, stories: list[Story]) -> None:

@@ -30,6 +30,7 @@ def _version(archive: Path) -> str:
     return archive.name.removesuffix(".tar.xz")
 
 
+@pytest.mark.ci
 @pytest.mark.proof("data folders of earlier releases are upgraded and answer the same")
 @pytest.mark.parametrize("release", _releases())
 def test_a_release_s_data_folder_is_upgraded_and_returns_the_same(release: Path, tmp_path: Path) -> None:
@@ -38,6 +39,7 @@ def test_a_release_s_data_folder_is_upgraded_and_returns_the_same(release: Path,
     check_upgrade(tmp_path, {})
 
 
+@pytest.mark.ci
 def test_a_control_store_on_postgres_is_upgraded_and_returns_the_same(postgres_server: str, tmp_path: Path) -> None:
     with tarfile.open(RELEASES / "0.1.0.tar.xz") as archive:
         archive.extractall(tmp_path, filter="data")

@@ -296,6 +296,7 @@ def test_a_node_without_outputs_of_inputs_is_exact_from_now_on(bare_node: UtxoNo
     assert set(rows) == {(False, "Paid", False), (False, "NotRead", False), (True, "NotRead", True)}
 
 
+@pytest.mark.ci
 def test_a_past_range_without_outputs_of_inputs_names_its_unread_blocks(
     bare_node: UtxoNode, make_service: MakeService
 ) -> None:
@@ -473,6 +474,7 @@ def test_a_lie_is_refused_and_nothing_is_stored(lie: str, node: UtxoNode, make_s
     case.check_collected()
 
 
+@pytest.mark.ci
 def test_a_pruned_node_names_the_block_that_it_lacks(node: UtxoNode, make_service: MakeService) -> None:
     case = Case(node, make_service)
     first = node.head() - 5
@@ -489,6 +491,7 @@ def test_a_pruned_node_names_the_block_that_it_lacks(node: UtxoNode, make_servic
     case.check_collected()
 
 
+@pytest.mark.ci
 def test_a_node_that_still_reads_the_chain_says_so(node: UtxoNode, make_service: MakeService) -> None:
     case = Case(node, make_service)
     with FaultProxy(node.url) as proxy:
@@ -500,6 +503,7 @@ def test_a_node_that_still_reads_the_chain_says_so(node: UtxoNode, make_service:
         assert f"it has block {node.head()} of 10000" in report.error
 
 
+@pytest.mark.ci
 def test_payments_out_of_the_extension_are_plain_movements(make_service: MakeService) -> None:
     with UtxoNode(mweb=True) as node:
         traffic = MwebTraffic(node)

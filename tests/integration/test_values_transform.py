@@ -145,6 +145,7 @@ def test_a_late_price_rewrites_only_the_values_that_it_affects(tmp_path: Path) -
     assert rewritten(stores, "wallet_value_days", "subject_key, day") == {(3, *day), (4, *day), (6, *day)}
 
 
+@pytest.mark.ci
 def test_a_daily_close_does_not_value_its_own_day(tmp_path: Path) -> None:
     stores = build_over_nothing(tmp_path)
     world = make_world(0)

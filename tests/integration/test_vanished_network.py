@@ -22,6 +22,7 @@ def vanish(service: Service, network: str) -> None:
     service.networks = load_networks(path, service.variables)
 
 
+@pytest.mark.ci
 def test_status_and_doctor_name_it_and_its_last_definition_stays(
     node: AnvilNode, make_service: MakeService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -60,6 +61,7 @@ def test_status_and_doctor_name_it_and_its_last_definition_stays(
     assert service.query("select network, symbol from raw.common_tokens") == [("local", "USDC")]
 
 
+@pytest.mark.ci
 def test_a_cycle_warns_and_publishes_the_others(node: AnvilNode, ready_service: Service) -> None:
     service = ready_service
     token = World(node, wallet_count=2).deploy_token("GOLD", 18)

@@ -73,6 +73,7 @@ def service(world: World, token: Token, opening: int, proxy: FaultProxy, make_se
     return made
 
 
+@pytest.mark.ci
 def test_logs_left_out_of_the_tail_come_in_once_it_is_final(
     node: AnvilNode, world: World, token: Token, proxy: FaultProxy, make_service: MakeService
 ) -> None:
@@ -94,6 +95,7 @@ def test_logs_left_out_of_the_tail_come_in_once_it_is_final(
     assert service.good_cycle().corrected_ranges == 0
 
 
+@pytest.mark.ci
 def test_another_provider_reads_already_final_blocks_a_second_time(
     node: AnvilNode, world: World, token: Token, opening: int, proxy: FaultProxy, make_service: MakeService
 ) -> None:
@@ -139,6 +141,7 @@ def test_omitted_logs_of_final_blocks_come_in_from_the_only_node(
     assert proxy.count("eth_getLogs") == 0
 
 
+@pytest.mark.ci
 def test_a_second_provider_that_is_down_is_retried_later(
     node: AnvilNode, world: World, token: Token, opening: int, proxy: FaultProxy, make_service: MakeService
 ) -> None:
@@ -240,6 +243,7 @@ def test_an_invented_log_is_removed_with_its_readings(
     assert marked == 1
 
 
+@pytest.mark.ci
 def test_a_row_that_a_later_answer_denies_stays(
     node: AnvilNode, token: Token, opening: int, proxy: FaultProxy, service: Service
 ) -> None:
@@ -264,6 +268,7 @@ def no_receipts() -> LieFault:
     return LieFault(methods=["eth_getBlockReceipts"], tell=lambda params, receipts: [])
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("first", ["honest", "lying"])
 def test_without_receipts_two_equal_readings_of_three_decide(
     first: str, node: AnvilNode, token: Token, opening: int, proxy: FaultProxy, service: Service, tmp_path: Path
@@ -298,6 +303,7 @@ def test_without_receipts_two_equal_readings_of_three_decide(
     assert service.raw_rows()["token_transfers"] == service.clean_rows(tmp_path)["token_transfers"]
 
 
+@pytest.mark.ci
 def test_three_readings_that_all_differ_wait_for_one_that_agrees(
     node: AnvilNode, world: World, token: Token, proxy: FaultProxy, make_service: MakeService
 ) -> None:

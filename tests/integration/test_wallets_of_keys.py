@@ -70,6 +70,7 @@ def check_rows(service: Service, oracle: ChainOracle, wallet: KeyWallet) -> None
     assert found == expected
 
 
+@pytest.mark.ci
 @pytest.mark.proof("addresses of a wallet of keys come into use one by one")
 def test_addresses_come_into_use_one_by_one_and_the_marts_show_no_key(
     node: UtxoNode, make_service: MakeService

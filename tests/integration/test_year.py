@@ -173,6 +173,7 @@ def test_the_supply_of_any_past_block_is_the_nodes(year: Year) -> None:
         assert answer["unattributed"]["status"] == answer["totalSupplyStatus"]
 
 
+@pytest.mark.ci
 def test_attestations_name_the_difference_of_the_supply(year: Year) -> None:
     records = year.client.get(f"{year.path}/attestations", params={"limit": 100}).json()["data"]
     opening = year.world.total_supply(year.token, year.first_block)

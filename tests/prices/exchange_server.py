@@ -518,12 +518,6 @@ def _kraken_market(market: ScriptedMarket) -> dict[str, Any]:
     }
 
 
-def _kraken_candle(row: Candle) -> list[Any]:
-    average = row.close
-    texts = [_text(part) for part in (row.open, row.high, row.low, row.close, average, row.volume)]
-    return [int(row.start.timestamp()), *texts, 3]
-
-
 def _coinbase_product(market: ScriptedMarket, now: datetime) -> dict[str, Any]:
     return {
         "product_id": f"{market.base}-{market.quote}",

@@ -63,6 +63,7 @@ for struct in own_structs():
 """
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("uses", [_ANSWERS, _REQUESTS], ids=["answers of nodes", "requests"])
 def test_process_survives_concurrent_first_uses(uses: str) -> None:
     done = subprocess.run([sys.executable, "-c", _AT_ONCE + uses], capture_output=True, text=True, check=False)

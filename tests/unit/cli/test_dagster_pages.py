@@ -74,6 +74,7 @@ def pages(is_read_only: bool, tmp_path_factory: pytest.TempPathFactory) -> Itera
         yield Browser(DagsterPages(context).create_asgi_app())
 
 
+@pytest.mark.ci
 def test_pages_work_locally_and_through_a_tunnel(pages: Browser) -> None:
     for url in ("http://127.0.0.1:3000", "http://localhost:9999"):
         assert pages.request("GET", f"{url}/runs").status_code == 200

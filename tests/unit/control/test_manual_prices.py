@@ -362,6 +362,7 @@ def test_keys_follow_commits_across_pairs(world: World, desk: Desk) -> None:
     assert found == ["1", "2"]
 
 
+@pytest.mark.ci
 @on_both
 def test_ten_thousand_prices(desk: Desk) -> None:
     first = datetime(2000, 1, 1, tzinfo=UTC)

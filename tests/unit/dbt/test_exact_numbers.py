@@ -121,12 +121,14 @@ in_bulk = settings(
 )
 
 
+@pytest.mark.ci
 @in_bulk
 @given(rows=st.lists(st.tuples(signed, st.integers(0, 90)), min_size=200, max_size=600))
 def test_amount_of_any_value(marts: duckdb.DuckDBPyConnection, rows: list[tuple[int, int]]) -> None:
     assert_amounts(marts, rows)
 
 
+@pytest.mark.ci
 @in_bulk
 @given(rows=st.lists(st.tuples(signed, signed), min_size=200, max_size=600))
 def test_percentage_of_any_values(marts: duckdb.DuckDBPyConnection, rows: list[tuple[int, int]]) -> None:

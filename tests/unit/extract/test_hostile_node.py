@@ -181,6 +181,7 @@ def met_bombs(megabytes: int) -> dict[str, dict[str, Any]]:
     return dict(json.loads(done.stdout))
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("megabytes", [2, pytest.param(60, marks=pytest.mark.release)])
 def test_bomb_takes_little_more_memory_than_its_bytes(megabytes: int) -> None:
     """Parsed to Python lists and texts, each would take 12 to 24 times its bytes, and several may run at once."""

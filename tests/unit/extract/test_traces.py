@@ -150,6 +150,7 @@ TREES = st.recursive(
 )
 
 
+@pytest.mark.ci
 @settings(max_examples=60)
 @given(
     blocks=st.dictionaries(st.integers(1, 12), st.lists(TREES, max_size=3), max_size=5),

@@ -202,6 +202,7 @@ def test_only_the_cut_window_is_partial_and_read_in_fine_steps(world: World) -> 
     ]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("pages", [1, 2, 3, 6, 8])
 def test_next_slice_resumes_where_the_last_one_ended(world: World, pages: int) -> None:
     world.begin(pricing(pair(1), discoveries=[discovery(1, 1, text(0), text(33.5), "hour", "3")]))
@@ -230,6 +231,7 @@ class _Killed(BaseException):
     """Simulated end of the process."""
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("statement", range(1, 22))
 def test_kill_at_any_statement_leaves_no_gap_and_no_duplicate(
     world: World, statement: int, monkeypatch: pytest.MonkeyPatch

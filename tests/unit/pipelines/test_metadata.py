@@ -89,6 +89,7 @@ def contract(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Contra
         yield Contract(connection, monkeypatch)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("false", [FALSE_DECIMALS, FALSE_KIND], ids=["decimals", "kind"])
 @pytest.mark.parametrize(
     ("said", "in_force", "status"),

@@ -267,6 +267,7 @@ def test_bundle_of_a_newer_release_is_refused(shards: tuple[Shard, Shard], folde
     assert new.everything() == before
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("state", "is_waited_for"),
     [

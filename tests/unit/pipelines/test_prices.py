@@ -218,6 +218,7 @@ def test_price_seen_again_becomes_visible_to_a_younger_pair(raw: Raw) -> None:
     assert raw.changes() == {}
 
 
+@pytest.mark.ci
 def test_pair_created_after_a_poll_waits_for_the_next_interval(raw: Raw, monkeypatch: pytest.MonkeyPatch) -> None:
     """This holds with and without a poll for other pairs in the current interval."""
     for others in ((), (pair(1),)):

@@ -127,6 +127,7 @@ signal.pause()
 """
 
 
+@pytest.mark.ci
 def test_a_cycle_ends_with_a_killed_worker() -> None:
     with subprocess.Popen([sys.executable, "-c", _WORKER], cwd=CHECKOUT, stdout=subprocess.PIPE, text=True) as worker:
         assert worker.stdout is not None

@@ -33,6 +33,7 @@ def read(warehouse: Warehouse) -> None:
         connection.execute("select bit_xor(hash(i, t)) from raw.blocks").fetchall()
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_warehouse_is_named_with_the_fix(settings: Settings, warehouse: Warehouse, damage: Damage) -> None:
     read(warehouse)
@@ -70,6 +71,7 @@ def test_damage_in_computed_tables_is_not_taken_for_damage_in_raw_ones(
         warehouse.check_rows("intermediate")
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_damaged_build_file_has_no_mark_and_can_be_discarded(
     settings: Settings, warehouse: Warehouse, damage: Damage

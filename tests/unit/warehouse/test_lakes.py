@@ -78,6 +78,7 @@ def end_sessions(catalogue: str, condition: str = "true") -> int:
     return int(row[0])
 
 
+@pytest.mark.ci
 def test_amounts_come_back_exactly(lake: Lake) -> None:
     numbers = [0, 2**127, 2**128, 2**255, 2**256 - 1, -(2**255)]
     with lake.open() as opened:
@@ -91,6 +92,7 @@ def test_amounts_come_back_exactly(lake: Lake) -> None:
     assert sorted(found) == sorted((str(number), str(number)) for number in numbers)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("type_", ["hugeint", "double", "struct(a hugeint)"])
 def test_a_column_that_is_not_exact_is_refused(make_lake: MakeLake, type_: str) -> None:
     with (
@@ -132,6 +134,7 @@ def test_the_second_of_two_commits_fails_and_stores_nothing(lake: Lake) -> None:
     assert stored(lake) == [2, 3]
 
 
+@pytest.mark.ci
 def test_all_of_a_transaction_is_repeated_after_a_conflict(lake: Lake) -> None:
     with lake.open() as first, lake.open() as second:
         seen: list[int] = []
@@ -181,6 +184,7 @@ def test_a_writer_that_has_lost_its_lock_changes_nothing(
     assert stored(lake) == list(range(times))
 
 
+@pytest.mark.ci
 def test_sessions_that_are_cut_leave_nothing(lake: Lake, empty_database: str) -> None:
     with lake.open() as opened:
 

@@ -129,6 +129,7 @@ def test_newest_file_is_current_without_the_pointer_or_its_file(marts: Path, tmp
 _POINTER = {"version": 3, "file": "marts-000000000003.duckdb", "publishedAt": "2026-01-01T00:00:00Z"}
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     "pointer",
     [
@@ -288,6 +289,7 @@ def _epoch(serving: Path) -> str:
     return found
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("batch", "recorded", "revision", "loss", "is_new"),
     [
@@ -362,6 +364,7 @@ def test_a_shared_version_continues_numbers_and_epoch_of_the_control_store(marts
     assert other == epoch
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("batch", "recorded", "revision", "loss", "is_new"),
     [
