@@ -10,7 +10,7 @@ import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -26,13 +26,6 @@ _REFERENCE = 0.40
 _OVER_BUDGET = "over_budget"
 _over: set[str] = set()
 _begun = _elsewhere = 0.0
-
-
-class Part(NamedTuple):
-    """One of `count` parts of all files, numbered from 1."""
-
-    number: int
-    count: int
 
 
 def add(seconds: float) -> None:
@@ -84,8 +77,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     }
     order = sorted(found, key=lambda file: (-sum(found[file].values()), file))
     if config.option.part:
-        part = Part(*map(int, config.option.part.split("/")))
-        order = _part(order, found, part)
+        order = _part(order, found, *map(int, config.option.part.split("/")))
         config.hook.pytest_deselected(
             items=[one for file, tests in files.items() if file not in order for one in tests]
         )
@@ -103,15 +95,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         raise pytest.UsageError(*messages)
 
 
-def _part(order: list[str], found: dict[str, dict[str, float]], part: Part) -> list[str]:
-    """Return the files of one part: each file, dearest first, goes to the part that is cheapest so far."""
-    parts: list[list[str]] = [[] for _ in range(part.count)]
-    sums = [0.0] * part.count
+def _part(order: list[str], found: dict[str, dict[str, float]], number: int, count: int) -> list[str]:
+    """Return the files of a part, from 1: each file, dearest first, goes to the part that is cheapest so far."""
+    parts: list[list[str]] = [[] for _ in range(count)]
+    sums = [0.0] * count
     for file in order:
         cheapest = sums.index(min(sums))
         parts[cheapest].append(file)
         sums[cheapest] += sum(found[file].values())
-    return parts[part.number - 1]
+    return parts[number - 1]
 
 
 def _over_budget(name: str, budget: float, costs: dict[str, float]) -> str | None:

@@ -69,21 +69,6 @@ demo.Service = HeldService
 sys.exit(demo.main())
 """
 
-_UTXO_DEMO = """
-import sys
-from tests.e2e import demo
-from tests.e2e.service import Service
-
-class QuietService(Service):
-    preferred_ports = (None, None)
-
-    def __init__(self, data_dir, rpc_url, extra, network):
-        super().__init__(data_dir, rpc_url, {**extra, "LEDGERMART_DAGSTER_PAGES": "no"}, network)
-
-demo.Service = QuietService
-sys.exit(demo.main())
-"""
-
 
 def command(start: list[str], folder: Path) -> list[str]:
     """A small demo in a folder that compares every number."""
@@ -248,18 +233,6 @@ def test_a_worker_ends_when_the_definitions_change(demo: Demo) -> None:
     networks.write_text(networks.read_text() + "\n")
     eventually(lambda: demo.child("pipelines.worker") != worker, "the worker has ended")
     assert "the worker must be restarted" in demo.worker_log
-
-
-@pytest.mark.release
-def test_a_chain_of_outputs_agrees_with_the_scan_of_its_node(tmp_path: Path) -> None:
-    start = command(["-c", _UTXO_DEMO], tmp_path / "demo")
-    done = subprocess.run([*start, "--family", "utxo"], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    counts = re.findall(r"agree +Wallet \d +(\d+) of (\d+) (transactions|figures) agree", done.stdout)
-    assert [kind for _, _, kind in counts] == ["transactions"] * 5 + ["figures"] * 5
-    assert all(agreed == total != "0" for agreed, total, _ in counts)
-    assert "3 of 3 payments of both blocks agree" in done.stdout
-    assert "422 native-asset" in done.stdout
 
 
 @pytest.mark.release

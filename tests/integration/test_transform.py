@@ -20,22 +20,14 @@ from tests.integration.transformed import (
     compare_with_full_refresh,
     cycle,
     filled,
+    priced,
     transform,
 )
 from tests.worlds.ledger import ZERO, Subject, World
-from tests.worlds.values import Pair, ValueWorld, time_of
+from tests.worlds.values import ValueWorld, time_of
 
 HOUR = timedelta(hours=1)
-DAY = timedelta(days=1)
 SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.release) for seed in range(1, 6))]
-PAIRS = (
-    Pair(1, "ten_a", "AAA", "USD", "Market", DAY, ("src_1", "src_2")),
-    Pair(2, "ten_a", "AAA", "USD", "NAV", None, ("src_2",)),
-    Pair(3, "ten_a", "USDX", "USD", "Ask", None, ("src_1",)),
-    Pair(4, "ten_a", "USDX", "EUR", "Market", None, ("src_1",)),
-    Pair(5, "ten_b", "CCC", "USD", "Trade", 2 * DAY, ("src_3",)),
-    Pair(6, "ten_b", "ETH", "USD", "Trade", DAY, ("src_3",)),
-)
 
 
 @pytest.mark.proof("all marts equal their definitions after every cycle, and a full refresh gives the same")
@@ -49,7 +41,7 @@ PAIRS = (
 )
 def test_every_cycle_equals_the_definitions_and_a_full_refresh(tmp_path: Path, seed: int, is_short: bool) -> None:
     stores = build_over_nothing(tmp_path / "stores")
-    world = filled(ValueWorld(seed))
+    world = priced(ValueWorld(seed))
     # Tracking begins late, but one wallet is tracked from the first block on with balances only.
     world.track(1, 1, 10)
     world.track(2, 2, 15)
@@ -58,9 +50,6 @@ def test_every_cycle_equals_the_definitions_and_a_full_refresh(tmp_path: Path, s
     world.track(5, 7, 10)
     world.track(6, 8, 10)
     world.track(7, 5, 25)
-    world.describe(TOKEN_A, "Fungible", "AAA", 18)
-    for pair in PAIRS:
-        world.put_pair(pair)
     # Prices from before the first block on, at midnight, at a block's own time, and just after one.
     world.links = {1: 1, 5: 5}
     world.enter_price(1, "src_1", time_of(-3), "0.000000000000000003")

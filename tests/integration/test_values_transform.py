@@ -7,57 +7,20 @@ from typing import Any
 import duckdb
 import pytest
 
-from tests.bench import values
-from tests.bench.measurement import Measurement
 from tests.integration.dbt_runner import Stores, build_over_nothing, open_marts
 from tests.integration.transformed import (
     TOKEN_A,
-    TOKEN_B,
     TOKEN_C,
     VALUE_MARTS,
-    WALLET_A,
-    WALLET_B,
     collect,
     compare_with_full_refresh,
     cycle,
+    priced,
     transform,
 )
-from tests.worlds.ledger import Subject, address
-from tests.worlds.values import Pair, ValueWorld, time_of
+from tests.worlds.values import ValueWorld, time_of
 
 HOUR = timedelta(hours=1)
-DAY = timedelta(days=1)
-
-
-def make_world(seed: int) -> ValueWorld:
-    """Tokens and wallets of two tenants; one tenant has two ledgers with the same contract."""
-    world = ValueWorld(seed)
-    world.tokens = [TOKEN_A, TOKEN_A, TOKEN_B, TOKEN_C]
-    world.holders = [*[WALLET_A] * 4, *[WALLET_B] * 3, *(address(0xD0 + number) for number in range(8))]
-    world.common = {TOKEN_B: "USDX"}
-    world.begin()
-    for subject in (
-        Subject(1, "token", "ten_a", "led_a", TOKEN_A),
-        Subject(2, "token", "ten_a", "led_a2", TOKEN_A),
-        Subject(3, "wallet", "ten_a", "led_a", WALLET_A),
-        Subject(4, "wallet", "ten_a", "led_a2", WALLET_B),
-        Subject(5, "token", "ten_b", "led_b", TOKEN_C),
-        Subject(6, "wallet", "ten_b", "led_b", WALLET_A),
-        Subject(7, "token", "ten_a", "led_a", TOKEN_C),
-    ):
-        world.add(subject)
-    world.describe(TOKEN_A, "Fungible", "AAA", 18)
-    world.describe(TOKEN_B, "Fungible", None, 6)
-    for pair in (
-        Pair(1, "ten_a", "AAA", "USD", "Market", DAY, ("src_1", "src_2")),
-        Pair(2, "ten_a", "AAA", "USD", "NAV", None, ("src_2",)),
-        Pair(3, "ten_a", "USDX", "USD", "Ask", None, ("src_1",)),
-        Pair(4, "ten_a", "USDX", "EUR", "Market", None, ("src_1",)),
-        Pair(5, "ten_b", "CCC", "USD", "Trade", 2 * DAY, ("src_3",)),
-        Pair(6, "ten_b", "ETH", "USD", "Trade", DAY, ("src_3",)),
-    ):
-        world.put_pair(pair)
-    return world
 
 
 def spoil(stores: Stores) -> None:
@@ -88,7 +51,7 @@ def views_work_under_another_name(stores: Stores) -> None:
 @pytest.mark.release
 def test_a_late_price_rewrites_only_the_values_that_it_affects(tmp_path: Path) -> None:
     stores = build_over_nothing(tmp_path)
-    world = make_world(8)
+    world = priced(ValueWorld(8))
     world.tokens = [TOKEN_A] * 5 + [TOKEN_C]
     for key in (1, 3, 4, 5, 6):
         world.track(key, key, 1)
@@ -148,7 +111,7 @@ def test_a_late_price_rewrites_only_the_values_that_it_affects(tmp_path: Path) -
 @pytest.mark.ci
 def test_a_daily_close_does_not_value_its_own_day(tmp_path: Path) -> None:
     stores = build_over_nothing(tmp_path)
-    world = make_world(0)
+    world = priced(ValueWorld(0))
     world.track(1, 1, 1)
     world.links = {1: 1}
     # Closes that jump, each effective from its day's end.
@@ -164,7 +127,7 @@ def test_a_daily_close_does_not_value_its_own_day(tmp_path: Path) -> None:
 def test_a_day_is_valued_when_the_next_block_comes_after_it(tmp_path: Path) -> None:
     """Tracking ends at 18:00 with the last block of the day; the next block shows that the day had no later ones."""
     stores = build_over_nothing(tmp_path)
-    world = make_world(0)
+    world = priced(ValueWorld(0))
     for key in (1, 3):
         world.track(key, key, 2, 11)
     world.links = {1: 1}
@@ -183,12 +146,3 @@ def test_a_day_is_valued_when_the_next_block_comes_after_it(tmp_path: Path) -> N
         prices = marts.execute("select price_text from marts.token_capitalization_days order by day").fetchall()
     assert prices[-1] == ("12",)
     compare_with_full_refresh(stores, tmp_path / "refreshed")
-
-
-@pytest.mark.release
-def test_the_benchmark_measures_the_named_quantities(tmp_path: Path) -> None:
-    rows: list[Measurement] = []
-    values.run(tmp_path, 1, lambda _: None, rows, values.SMALL)
-    measured = {row.quantity.strip(): row.value for row in rows}
-    assert measured["days of wallets written"] == values.SMALL.wallets
-    assert 0 < measured["activities written"] < values.SMALL.activities / 100

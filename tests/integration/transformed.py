@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Set
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeVar
@@ -25,11 +26,19 @@ from tests.integration.dbt_runner import (
 from tests.oracles.balances import Oracle
 from tests.oracles.values import ValueOracle
 from tests.worlds.ledger import NETWORK, Subject, World, address
-from tests.worlds.values import ValueWorld
+from tests.worlds.values import Pair, ValueWorld
 
 TOKEN_A, TOKEN_B, TOKEN_C, NFT, EMPTY = (address(0xA0 + number) for number in range(5))
 WALLET_A, WALLET_B = address(0xB0), address(0xB1)
 Missing = Set[tuple[str, str, int]]
+_PAIRS = (
+    Pair(1, "ten_a", "AAA", "USD", "Market", timedelta(days=1), ("src_1", "src_2")),
+    Pair(2, "ten_a", "AAA", "USD", "NAV", None, ("src_2",)),
+    Pair(3, "ten_a", "USDX", "USD", "Ask", None, ("src_1",)),
+    Pair(4, "ten_a", "USDX", "EUR", "Market", None, ("src_1",)),
+    Pair(5, "ten_b", "CCC", "USD", "Trade", timedelta(days=2), ("src_3",)),
+    Pair(6, "ten_b", "ETH", "USD", "Trade", timedelta(days=1), ("src_3",)),
+)
 VALUE_MARTS = ("token_activity_values", "wallet_activity_values", "token_value_days", "wallet_value_days")
 PRICE = "price_text, source_id, is_fallback, price_effective_from"
 # How the marts' rows read, in the order of the oracle's.
@@ -73,6 +82,14 @@ def filled(world: AnyWorld) -> AnyWorld:
         Subject(9, "token", "ten_a", "led_a2", TOKEN_A),
     ):
         world.add(subject)
+    return world
+
+
+def priced(world: ValueWorld) -> ValueWorld:
+    """Give a new world tenants, tokens and wallets, and pairs of prices."""
+    filled(world).describe(TOKEN_A, "Fungible", "AAA", 18)
+    for pair in _PAIRS:
+        world.put_pair(pair)
     return world
 
 
