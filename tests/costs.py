@@ -77,7 +77,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     }
     order = sorted(found, key=lambda file: (-sum(found[file].values()), file))
     if config.option.part:
-        order = _part(order, found, *map(int, config.option.part.split("/")))
+        number, count = map(int, config.option.part.split("/"))
+        if not 1 <= number <= count:
+            raise pytest.UsageError(f"--part is {config.option.part}; use 1/{count} to {count}/{count}")
+        order = _part(order, found, number, count)
         config.hook.pytest_deselected(
             items=[one for file, tests in files.items() if file not in order for one in tests]
         )

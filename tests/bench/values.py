@@ -43,14 +43,12 @@ class Size:
     prices_per_pair: int
 
 
-FULL = Size(10_000_000, 1_000, 10, 3 * 365, 100, 100_000)
+_SIZE = Size(10_000_000, 1_000, 10, 3 * 365, 100, 100_000)
 
 
-def run(
-    folder: Path, repeat: int | None, note: Callable[[str], None], measured: list[Measurement], size: Size = FULL
-) -> None:
+def run(folder: Path, repeat: int | None, note: Callable[[str], None], measured: list[Measurement]) -> None:
     """Value all rows once, then measure a late price, a new price and the end of a day, each `repeat` times."""
-    stores = Stores(folder / "values")
+    size, stores = _SIZE, Stores(folder / "values")
     stores.folder.mkdir()
     with open_warehouse(stores.warehouse):
         pass

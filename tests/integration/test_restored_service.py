@@ -16,6 +16,7 @@ from tests.integration.release_folder import answers
 from warehouse.lock import writer_lock
 
 
+@pytest.mark.ci
 @pytest.mark.proof("a restored service answers the same")
 def test_a_restored_service_answers_the_same_in_a_new_epoch(release_data: Path, tmp_path: Path) -> None:
     network = LocalNetwork("local", f"http://127.0.0.1:{free_port()}")
