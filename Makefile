@@ -76,7 +76,7 @@ PYTEST := $(BIN)/pytest --numprocesses=3 --dist=loadfile --no-loadscope-reorder
 debian-packages:
 	tests/debian-packages
 
-test: install debian-packages ## Prove the system in ten minutes: lint, and all tests that are not dear
+test: install debian-packages ## Prove the system in some ten minutes: lint, and all tests that are not dear
 	$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint test-cheap
 
 test-cheap:
