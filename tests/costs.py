@@ -21,7 +21,7 @@ _DECLARED = Path(__file__).with_name("costs.toml")
 _UNLISTED = 0.15
 # Differences below this many CPU seconds are noise.
 _NOISE = 2.0
-# CPU seconds of `_work` on the reference machine, in whose seconds `costs.toml` is written.
+# CPU seconds of `_work` on the reference machine. `costs.toml` has seconds of that machine.
 _REFERENCE = 0.40
 _OVER_BUDGET = "over_budget"
 _over: set[str] = set()

@@ -2,8 +2,8 @@
 
     python -m tests.lint_sql [--all]
 
-The digests of good files are in `linted-sql.txt`, so that a fresh checkout lints changed files alone: sqlfluff takes
-one to two seconds of processor time for a file. `--all` lints every file.
+The digests of good files are in `linted-sql.txt`, so a fresh checkout lints changed files alone. sqlfluff takes one to
+two seconds of processor time for a file. `--all` lints every file.
 """
 
 import hashlib
