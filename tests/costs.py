@@ -132,8 +132,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         session.exitstatus = pytest.ExitCode.USAGE_ERROR
 
 
-def _file(item: pytest.Item) -> str:
-    return item.nodeid.partition("::")[0]
+def _file(test: pytest.Item | pytest.TestReport) -> str:
+    return test.nodeid.partition("::")[0]
 
 
 def pytest_runtest_logstart() -> None:
@@ -160,7 +160,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     found = dict(report.user_properties)
     if "cpu" in found:
         _tests[report.nodeid.partition("[")[0]] += found["cpu"]
-        _files[found["tier"], report.nodeid.partition("::")[0]] += found["cpu"]
+        _files[found["tier"], _file(report)] += found["cpu"]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
