@@ -180,7 +180,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         before, now = costs[name].get(file, 0), seconds * speed
         if now > 1.5 * before + _NOISE:
             terminalreporter.write_line(f"{now:7.1f}  {file} ({name}), declared {before}")
-        costs[name][file] = round(now, 1 if now < 10 else None)
+    for name in TIERS:
+        # Tests of a file may have moved to another tier.
+        measured = {file: seconds * speed for (of, file), seconds in _files.items() if of == name}
+        others = {file: cost for file, cost in costs[name].items() if all((one, file) not in _files for one in TIERS)}
+        costs[name] = others | {file: round(now, 1 if now < 10 else None) for file, now in measured.items()}
     _write(costs)
 
 
