@@ -151,7 +151,7 @@ LIES = {
     ),
     "two rows of one event": Lie(
         lambda path: (damage.double_row(path, 3, other_index=False), damage.change_amount(path, 3, "amount"))[0],
-        r"the row of block \d+, log index \d+ appears twice, with different values",
+        r"the row of block \d+, transaction index \d+, log index \d+ appears twice, with different values",
     ),
     "another chain": Lie(
         lambda path: damage.other_hashes(path, "hash"), r"block \d+ has another hash than on the chain: the file is of"
