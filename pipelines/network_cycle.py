@@ -29,8 +29,16 @@ from pipelines.chain.tail import (
 from pipelines.chain.times import repair_times
 from pipelines.chain.verification import verify
 from pipelines.data_sets.records import refused_detail
-from pipelines.extract.errors import BudgetSpent, ChainReorganised, ExtractError, FalseBlockTime, WrongChain
-from pipelines.extract.family import Node
+from pipelines.extract.errors import (
+    OF_ONE_UNIT,
+    PASSING,
+    BudgetSpent,
+    ChainReorganised,
+    ExtractError,
+    FalseBlockTime,
+    WrongChain,
+)
+from pipelines.extract.family import Header, Node
 from pipelines.history.requests import waiting_detail
 from pipelines.lake.giving import give_or_note
 from pipelines.lake.taking import LakeUnreadable, take
@@ -67,14 +75,14 @@ def _run(
     if lake is not None and _take(collector, lake, segments):
         segments = missing_segments(connection, network, head.number, is_live=True)
     for segment in segments:
-        for _ in collector.collect(segment):
-            pass
+        _collect(collector, segment, head)
     begin_searches(connection, network, batch_id)
     reading = observe(collector, head)
     report.count("token_metadata", reading.contracts)
     report.count("balance_observations", reading.balances + search_holders(collector, head))
     report.count("supply_observations", reading.supplies)
     report.unavailable_readings = reading.unavailable
+    collector.try_again()
     disputes = disputed_detail(connection, network)
     report.head, report.final = head.number, final
     settle(connection, network, final, stored_now())
@@ -86,7 +94,12 @@ def _run(
             "head_hash": head.hash,
             "head_time": head.time.replace(tzinfo=None),
             "capabilities": sorted(capabilities),
-            "detail": "; ".join(text for text in (disputes, _detail(connection, network, batch_id)) if text) or None,
+            "detail": _joined(
+                disputes,
+                collector.unread.blame_the_node(),
+                collector.unread.detail(),
+                _detail(connection, network, batch_id),
+            ),
         },
         final,
         batch_id,
@@ -94,6 +107,25 @@ def _run(
     )
     if lake is not None:
         give_or_note(connection, node.network, lake, batch_id)
+
+
+def _collect(collector: Collector, segment: Segment, head: Header) -> None:
+    """Collect a segment; where the node refuses it alone, note the error, and go on.
+
+    Raises:
+        ExtractError: the node answers nothing of this kind at its head either.
+    """
+    try:
+        for _ in collector.collect(segment):
+            pass
+    except OF_ONE_UNIT as error:
+        if isinstance(error, PASSING):
+            raise
+        try:
+            collector.node.check(segment.kind, head.number)
+        except OF_ONE_UNIT:
+            raise error from None
+        collector.note(error, str(error))
 
 
 def _take(collector: Collector, lake: Lake, segments: Sequence[Segment]) -> bool:
@@ -118,6 +150,10 @@ def _detail(connection: duckdb.DuckDBPyConnection, network: str, batch_id: int) 
         waiting_detail(connection, network),
         refused_detail(connection, network),
     )
+    return _joined(*told)
+
+
+def _joined(*told: str | None) -> str | None:
     return "; ".join(text for text in told if text) or None
 
 

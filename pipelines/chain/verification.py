@@ -36,7 +36,7 @@ from pipelines.chain.disputes import (
 from pipelines.chain.missing import segments_of
 from pipelines.chain.rows import Replaced, read_rows, replace_rows
 from pipelines.chain.segments import Collector, record_others
-from pipelines.extract.errors import ExtractError, MalformedAnswer, NotProvable
+from pipelines.extract.errors import OF_ONE_UNIT, PASSING, ExtractError, MalformedAnswer, NotProvable
 from pipelines.extract.family import PROVABLE, Node
 from pipelines.raw.database import transaction
 from pipelines.raw.usage import read_budget
@@ -88,7 +88,7 @@ class _Verdict:
 def verify(collector: Collector) -> None:
     """Verify some of the final ranges that earlier cycles collected and that are not verified yet.
 
-    A failed second reading is recorded and retried in a later cycle; it stops nothing. No piece is read after the
+    A failed second reading is recorded and retried in a later cycle; it stops no other. No piece is read after the
     network's requests of the day are used up.
     """
     connection, network = collector.connection, collector.network
@@ -102,7 +102,12 @@ def verify(collector: Collector) -> None:
             for piece in pending:
                 if read_budget(connection, network).waits_until is not None:
                     return
-                verifier.verify(piece)
+                try:
+                    verifier.verify(piece)
+                except OF_ONE_UNIT as error:
+                    if isinstance(error, PASSING):
+                        raise
+                    collector.note(error, f"second reading: {error}")
                 record_others(connection, second, WorkClass.SECOND_READING)
         except ExtractError as error:
             collector.note(error, f"second reading: {error}")
@@ -211,7 +216,10 @@ class _Verifier:
         It begins one block early, so that the request never equals the one of the first reading.
         """
         first, last = segment.covered
-        asked = segment._replace(covered=BlockRange(max(first - 1, FIRST_BLOCK), last))
+        earlier = max(first - 1, FIRST_BLOCK)
+        if any(unit.block == earlier for unit, _ in self.collector.unread.blocks()):
+            earlier = first
+        asked = segment._replace(covered=BlockRange(earlier, last))
         is_equal = True
         for part in self.second.collect(asked, self.collector.final_number):
             blocks = intersection(wanted, [part.covered])

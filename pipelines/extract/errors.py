@@ -199,6 +199,13 @@ class BudgetSpent(ExtractError):
     """The network used up a budget of the cycle; the detail names the budget and its setting."""
 
 
+PASSING = (NodeUnreachable, RateLimited)
+"""Failures that waiting may end: a unit is at fault if it fails so in two cycles."""
+
+OF_ONE_UNIT = (*PASSING, RangeRefused, MalformedAnswer, CallRefused, StateUnavailable)
+"""Failures that one contract, wallet, block or transaction may cause alone, while the node answers for all others."""
+
+
 class PriceSourceError(ExtractError):
     """A price source gave no usable answer to a call; `retry_after` is the number of seconds that it named, if any."""
 

@@ -99,6 +99,8 @@ RULES: dict[str, Rule] = {
     "requests_spent": Rule.SHARD,
     "reorganisations": Rule.SHARD,
     "checked_times": Rule.SHARD,
+    "unread_units": Rule.SHARD,
+    "history_turns": Rule.SHARD,
     "verifications": Rule.SHARD,
     # The new shard reads these blocks again, since no second reading of them is recorded.
     "disputed_answers": Rule.SHARD,

@@ -59,6 +59,20 @@ failures as (
 
 ),
 
+unread_blocks as (
+
+    select
+        subjects.subject_key,
+        units.block_number
+    from {{ ref('stg_pipeline__unread_units') }} as units
+    inner join subjects
+        on
+            units.network = subjects.network
+            and units.address = subjects.address
+    where units.unit_kind = 'block'
+
+),
+
 blocks as (
 
     select * from {{ ref('stg_chain__blocks') }}
@@ -166,6 +180,13 @@ judged as (
                 failures.network = pieces.network
                 and failures.from_block <= coalesce(pieces.to_block, {{ last_block() }})
                 and failures.to_block >= pieces.from_block
+        )
+        or exists(
+            select 1 from unread_blocks
+            where
+                unread_blocks.subject_key = pieces.subject_key
+                and unread_blocks.block_number between pieces.from_block
+                and coalesce(pieces.to_block, {{ last_block() }})
         ) as is_failed,
         case
             when pieces.from_block >= pieces.tracked_from_block then 'TrackingDisabled'

@@ -4,12 +4,12 @@ Empty answers for blocks that are not final are checked against the blocks' bloo
 one that returned the head answers nothing for them, without an error.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 import polars as pl
 
 from control.ranges import BlockRange
-from pipelines.extract.errors import ExtractError, StateUnavailable
+from pipelines.extract.errors import PASSING, ExtractError
 from pipelines.extract.evm.blocks import read_wallet_transactions
 from pipelines.extract.evm.blooms import confirm_empty_blocks
 from pipelines.extract.evm.logs import TransferFilter, Transfers, fetch_transfers
@@ -48,6 +48,13 @@ def collect_transfers(
         if any(frame.height for frame in frames[1:]):
             rows = pl.concat(frames).sort(TOKEN_TRANSFERS.key)
         yield Part(covered, {TOKEN_TRANSFERS.name: rows})
+
+
+def check_block(client: RpcClient, segment: Segment) -> Iterator[object]:
+    """Read the rows of a segment of one block, as `Node.check`, from the calls that collect them."""
+    if segment.kind == "native":
+        return read_wallet_transactions(client, *segment.covered, segment.addresses)
+    return fetch_transfers(client, _transfer_filters(segment), *segment.covered)
 
 
 def _transfer_filters(segment: Segment) -> list[TransferFilter]:
@@ -91,11 +98,28 @@ def collect_native(client: RpcClient, segment: Segment, trace_method: TraceMetho
         ]
         internal = [pl.DataFrame(schema=INTERNAL_TRANSFERS.row_schema)]
         unread: list[ExtractError] = []
+        untraced: dict[int, ExtractError] = {}
         if trace_method is not None:
-            try:
-                internal += read_internal_transfers(client, *covered, wallets, trace_method)
-            except StateUnavailable as error:
-                internal = internal[:1]
-                unread.append(error)
+            for found, failed in read_internal_transfers(client, *covered, wallets, trace_method):
+                internal.append(found)
+                untraced |= failed
+            if len(untraced) == covered.last - covered.first + 1:
+                # No block of the part was traced: either the node is at fault, or all of them are.
+                unread, untraced = _without_control(client, untraced, wallets, trace_method)
         rows = {TRANSACTIONS.name: pl.concat(transactions), INTERNAL_TRANSFERS.name: pl.concat(internal)}
-        yield Part(covered, rows, unread)
+        yield Part(covered, rows, unread, untraced)
+
+
+def _without_control(
+    client: RpcClient, untraced: dict[int, ExtractError], wallets: Collection[str], trace_method: TraceMethod
+) -> tuple[list[ExtractError], dict[int, ExtractError]]:
+    """Return the errors of blocks as those of all of them, or of single blocks where the node traces another one."""
+    neighbour = min(untraced) - 1
+    if neighbour < 1:
+        return list(untraced.values())[:1], {}
+    for _, failed in read_internal_transfers(client, neighbour, neighbour, wallets, trace_method):
+        for error in failed.values():
+            if isinstance(error, PASSING):
+                raise error
+            return list(untraced.values())[:1], {}
+    return [], untraced

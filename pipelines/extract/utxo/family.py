@@ -9,10 +9,10 @@ import polars as pl
 
 from control.networks.definitions import Network
 from control.pricing.definitions import PriceSource
-from control.ranges import FIRST_BLOCK
+from control.ranges import FIRST_BLOCK, BlockRange
 from pipelines.extract.budget import Budget
 from pipelines.extract.data_sets import FileForm
-from pipelines.extract.errors import NotProvable
+from pipelines.extract.errors import ExtractError, NotProvable
 from pipelines.extract.family import (
     BALANCES,
     INPUT_ADDRESSES,
@@ -27,7 +27,8 @@ from pipelines.extract.family import (
 from pipelines.extract.jsonrpc.client import RpcClient
 from pipelines.extract.jsonrpc.node import RpcNode
 from pipelines.extract.prices.protocol import PriceClient
-from pipelines.extract.utxo.blocks import BLOCK_CALL
+from pipelines.extract.units import Unit
+from pipelines.extract.utxo.blocks import BLOCK_CALL, read_blocks
 from pipelines.extract.utxo.collecting import OutputCollector
 from pipelines.extract.utxo.definition import own_definition
 from pipelines.extract.utxo.dialect import UTXO
@@ -41,7 +42,7 @@ from pipelines.extract.utxo.prevouts import Source
 from pipelines.extract.utxo.probe import NodeFacts, probe
 from pipelines.extract.utxo.scans import read_balances
 from pipelines.extract.utxo.watched import key_ranges, watch
-from pipelines.rows import Segment
+from pipelines.rows import Kind, Segment
 from pipelines.tables.utxo import TABLES
 
 
@@ -92,6 +93,12 @@ class UtxoNode(RpcNode):
         source = probe(self.client, self._own.identity).source if self._probed is None else self._probed.source
         return OutputCollector(self.client, self.network, segment, source, self.stored).parts()
 
+    def check(self, kind: Kind, block_number: int, addresses: Sequence[str] = ()) -> None:
+        for _ in read_blocks(
+            self.client, BlockRange(block_number, block_number), has_extension=self._own.mweb_prefix is not None
+        ):
+            pass
+
     def outgrown(self) -> list[str]:
         return [one.wallet for one in key_ranges(self.stored) if one.is_outgrown]
 
@@ -135,6 +142,10 @@ class UtxoNode(RpcNode):
     def metadata(self, tokens: Sequence[str], block_number: int) -> pl.DataFrame:
         assert not tokens, "the family has no tokens"
         return pl.DataFrame(schema=METADATA)
+
+    def read_units(self, units: Sequence[Unit], head: Header) -> Iterator[tuple[Unit, ExtractError | None]]:
+        assert not units, "the family has no contracts, and one scan reads all wallets"
+        return iter(())
 
     def cost_of_full(self, blocks: int) -> str:
         source = self._facts.source
