@@ -58,11 +58,9 @@ def _plain_name(_ctx: click.Context, _parameter: click.Parameter, value: str) ->
 def _prepare(ctx: click.Context) -> Settings:
     """Prepare environment and data folder for a command, and return the settings."""
     settings = environment.prepare()
-    command = ctx.find_root().invoked_subcommand
-    if command not in ("restore", "doctor"):
+    if ctx.find_root().invoked_subcommand not in ("restore", "doctor"):
         check_finished(settings)
-    if command != "export":  # the caller's umask decides who may read its files
-        os.umask(0o077)
+    os.umask(0o077)
     return settings
 
 
