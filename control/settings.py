@@ -99,7 +99,8 @@ VARIABLES = (
         "LEDGERMART_TRUSTED_PROXIES",
         "127.0.0.1,::1",
         "addresses or networks of reverse proxies, separated by commas; the API takes the client's address from "
-        "`X-Forwarded-For` of their requests only; `none` trusts no proxy",
+        "`X-Forwarded-For` of their requests only. It limits the connections of any other address. `none` trusts no "
+        "proxy",
     ),
     Variable(
         "LEDGERMART_PUBLIC_URL",
