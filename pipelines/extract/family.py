@@ -133,6 +133,9 @@ class Node(Protocol):
     header_call: str
     """Name of the call in errors about headers."""
 
+    reread_kinds: frozenset[Kind]
+    """Kinds of rows of which a second reading can tell more than the first one did."""
+
     oldest_genesis: datetime
     """Time before which no chain of the family began."""
 

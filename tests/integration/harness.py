@@ -330,7 +330,7 @@ class Service:
     def good_cycle(self, network: str = "local") -> NetworkReport:
         """Run one cycle that has to go well."""
         report = self.cycle(network)
-        assert report.error is None
+        assert report.error is None, (report.error, report.defect)
         return report
 
     def route_prices(self) -> None:

@@ -61,6 +61,7 @@ class EvmNode(RpcNode):
 
     dialect = EVM
     header_call = HEADER_CALL
+    reread_kinds: frozenset[Kind] = frozenset({"token", "wallet", "native"})
     # Ethereum's genesis block.
     oldest_genesis = datetime(2015, 7, 30, 15, 26, 13, tzinfo=UTC)
 
@@ -99,6 +100,9 @@ class EvmNode(RpcNode):
 
     def collect(self, segment: Segment, final_number: int) -> Iterator[Part]:
         if segment.kind == "native":
+            if self._probed is None:
+                # A second reading by a node that reads no state.
+                self.probe()
             return collect_native(self.client, segment, self._facts.trace_method)
         return collect_transfers(self.client, segment, final_number, self._own.max_log_range)
 

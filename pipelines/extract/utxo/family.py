@@ -56,6 +56,8 @@ class UtxoNode(RpcNode):
 
     dialect = UTXO
     header_call = HEADER_CALL
+    # Blocks are proven when they are collected, and there are no tokens.
+    reread_kinds: frozenset[Kind] = frozenset()
     # Bitcoin's genesis block.
     oldest_genesis = datetime(2009, 1, 3, 18, 15, 5, tzinfo=UTC)
 
