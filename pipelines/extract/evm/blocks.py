@@ -185,6 +185,13 @@ def read_wallet_transactions(
             yield pl.DataFrame(rows, schema=TRANSACTION_SCHEMA, orient="row")
 
 
+def read_senders_of(client: RpcClient, number: int) -> list[str]:
+    """Return the sender of each transaction of a block."""
+    answer = client.call(HEADER_CALL, [hex(number), True], _BlockAnswer | None)
+    _asked_header(client.network, answer, number)
+    return [transaction.from_.lower() for transaction in answer.transactions]
+
+
 def _read_transactions(
     client: RpcClient, numbers: Sequence[int], wallets: frozenset[str]
 ) -> tuple[list[Header], list[tuple[Any, ...]]]:

@@ -7,7 +7,6 @@ import polars as pl
 
 from control.networks.definitions import Network
 from control.pricing.definitions import PriceSource
-from control.ranges import BlockRange
 from pipelines.extract.budget import Budget
 from pipelines.extract.data_sets import FileForm
 from pipelines.extract.errors import ExtractError, NotProvable
@@ -30,7 +29,7 @@ from pipelines.extract.evm.metadata import read_contracts
 from pipelines.extract.evm.narrowing import find_balance_changes, find_creation_block
 from pipelines.extract.evm.probe import NodeFacts, probe
 from pipelines.extract.evm.proofs import prove_transfers
-from pipelines.extract.evm.state import CONTROL_ADDRESS, BlockPoint, read_units
+from pipelines.extract.evm.state import BlockPoint, read_units
 from pipelines.extract.family import (
     INPUT_ADDRESSES,
     METADATA,
@@ -107,9 +106,7 @@ class EvmNode(RpcNode):
         return collect_transfers(self.client, segment, final_number, self._own.max_log_range)
 
     def check(self, kind: Kind, block_number: int, addresses: Sequence[str] = ()) -> None:
-        segment = Segment(kind, BlockRange(block_number, block_number), tuple(addresses) or (CONTROL_ADDRESS,))
-        for _ in check_block(self.client, segment):
-            pass
+        check_block(self.client, kind, block_number, addresses)
 
     def outgrown(self) -> Sequence[str]:
         return ()
