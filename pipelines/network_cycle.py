@@ -119,7 +119,7 @@ def _collect(collector: Collector, segment: Segment, head: Header) -> None:
         for _ in collector.collect(segment):
             pass
     except OF_ONE_UNIT as error:
-        if isinstance(error, PASSING):
+        if isinstance(error, PASSING) or not error.is_divisible:
             raise
         try:
             collector.node.check(segment.kind, head.number)

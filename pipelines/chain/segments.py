@@ -134,6 +134,8 @@ class Collector:
                     yield written
             except (*OF_ONE_UNIT, ChainReorganised, HashMismatchError) as raised:
                 error = raised if isinstance(raised, OF_ONE_UNIT) else self._of_one_block(raised)
+                if not error.is_divisible:
+                    raise
                 covered = BlockRange(done + 1, piece.segment.covered.last)
                 yield from self._apart(piece.segment._replace(covered=covered), error, pieces, segment.covered.last)
             finally:

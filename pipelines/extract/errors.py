@@ -34,9 +34,11 @@ class ExtractError(Exception):
         from_block, to_block: blocks of the request, both included; None where the call names none.
         detail: what happened, in our own words, because tenants read it: neither host nor words of the provider.
         words: the provider's words, cut and without keys; for the log alone.
+        is_divisible: whether a part of the request may work.
     """
 
     words = ""
+    is_divisible = True
 
     def __init__(
         self, network: str, call: str, from_block: int | None = None, to_block: int | None = None, detail: str = ""

@@ -158,7 +158,13 @@ class OutputCollector:
 
     def parts(self) -> Iterator[Part]:
         """Read the segment; see `pipelines.extract.family.Node.collect`."""
-        notes = {UTXO_OPENINGS.name: self._open(), UTXO_KEY_RANGES.name: self._ranges()}
+        try:
+            openings = self._open()
+        except ExtractError as error:
+            # Fewer blocks need the same outputs.
+            error.is_divisible = False
+            raise
+        notes = {UTXO_OPENINGS.name: openings, UTXO_KEY_RANGES.name: self._ranges()}
         for lot in self._lots():
             rows, unread = self._read(lot)
             rows |= notes
