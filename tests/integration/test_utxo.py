@@ -51,7 +51,8 @@ class Case:
         self.wallets = [self.world.address(kind) for kind in KINDS]
         self.world.pay([(wallet, COIN + number) for wallet in self.wallets for number in range(4)])
         self.world.mine(3)
-        self.service = make_service(LocalUtxoNetwork("local", node.url, **network))
+        # The blocks of the node have work, although little.
+        self.service = make_service(LocalUtxoNetwork("local", node.url, **{"proof_of_work": "scrypt", **network}))
         self.stores = build_over_nothing(self.service.settings.data_dir)
         self.tenant = self.service.tenant()
         self.subjects: dict[str, Any] = {}

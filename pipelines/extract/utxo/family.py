@@ -77,16 +77,16 @@ class UtxoNode(RpcNode):
         return frozenset(name for name, is_there in named.items() if is_there)
 
     def head(self) -> Header:
-        return read_head(self.client)
+        return read_head(self.client, self.network)
 
     def final_number(self, head: Header) -> int:
         return max(head.number - self.network.finality_depth, -1)
 
     def headers(self, numbers: Sequence[int]) -> pl.DataFrame:
-        return read_headers(self.client, numbers)
+        return read_headers(self.client, self.network, numbers)
 
     def block_at(self, instant: datetime, head: Header) -> int | None:
-        return find_first_block_at_or_after(self.client, instant, head)
+        return find_first_block_at_or_after(self.client, self.network, instant, head)
 
     def collect(self, segment: Segment, final_number: int) -> Iterator[Part]:
         if segment.kind != "native":
