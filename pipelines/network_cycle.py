@@ -9,6 +9,7 @@ from pipelines.balances.observations import observe
 from pipelines.balances.searches import begin_searches, search_holders
 from pipelines.chain.checks import DECIMALS, run_check
 from pipelines.chain.coverage import reopen
+from pipelines.chain.derived import store_derived
 from pipelines.chain.disputes import disputed_detail
 from pipelines.chain.finality import settle
 from pipelines.chain.missing import missing_segments
@@ -66,8 +67,9 @@ def _run(
     final = final_number(connection, node, head, batch_id)
     report.count("blocks", extend_tail(connection, node, head, final, batch_id))
     keep_genesis(connection, node)
-    resolve_windows(connection, node, head, batch_id)
     collector = Collector(connection, node, capabilities, final, batch_id, report)
+    store_derived(collector)
+    resolve_windows(connection, node, head, batch_id)
     reopen(connection, network, node.outgrown(), batch_id)
     # Before new blocks are read: a second reading belongs to a later cycle than the first one.
     verify(collector)

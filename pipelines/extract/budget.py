@@ -34,6 +34,10 @@ class Budget:
             self._bytes_left = self._megabytes * 1_000_000
             self.deadline = self._clock() + self.seconds
 
+    def share(self, part: float) -> "Budget":
+        """Return a budget of its own with a part of the time, from now on, and of the bytes."""
+        return Budget(self._seconds * part, max(int(self._megabytes * part), 1), self._clock)
+
     def received(self, answer_bytes: int) -> None:
         """Take the bytes of an answer off the budget."""
         with self._lock:

@@ -207,6 +207,22 @@ class Node(Protocol):
     def hurry(self, is_hurried: bool) -> None:
         """Set whether to give up an answer after few seconds, while the unit at fault is searched."""
 
+    def derived(self) -> Iterator[tuple[str, pl.DataFrame]]:
+        """Compute rows of `DERIVED_TABLES` that are not stored yet from the configured addresses; no call of the node.
+
+        Yields:
+            A table's name with its rows, without the network; the caller stores them at once.
+
+        Raises:
+            BudgetSpent: the time is used up, and wallets with views lack rows. The parts before it are stored.
+        """
+
+    def unready(self) -> Sequence[str]:
+        """Return the wallets that cannot be collected before more rows of `derived` are stored.
+
+        Their windows and history requests wait; those of other wallets do not.
+        """
+
     def outgrown(self) -> Sequence[str]:
         """Return the wallets with more addresses than their stored rows were collected for.
 

@@ -65,6 +65,7 @@ _OUTAGES = (NodeUnreachable, RateLimited, BudgetSpent)
 _REFUSALS = (CallRefused, RangeRefused, StateUnavailable)
 
 _LEFT = "a bulk run collects the history of this network; the request continues with its results, or after its end"
+_UNREADY = "the addresses of the wallet are derived first; the request continues after that"
 
 
 class _Unanswerable(Exception):
@@ -248,8 +249,12 @@ def _begin(
     try:
         capabilities = node.probe()
         head = header_of(node.headers([head_number]).row(0))
+        collector = Collector(connection, node, capabilities, final_number, batch_id, report, WorkClass.HISTORY)
+        unready = set(node.unready())
         for request in requests:
-            if not request.is_resolved and not _waits(connection, network):
+            if not request.is_resolved and request.address in unready:
+                note_unresolved(connection, request, network, f"{network}: {_UNREADY}")
+            elif not request.is_resolved and not _waits(connection, network):
                 try:
                     _settle(connection, node, capabilities, head, request, batch_id)
                 except ExtractError as error:
@@ -269,7 +274,6 @@ def _begin(
         return None
     finally:
         record_others(connection, node, WorkClass.HISTORY)
-    collector = Collector(connection, node, capabilities, final_number, batch_id, report, WorkClass.HISTORY)
     work = _Work(collector, head, deque(), budget, lake, final_number if is_left else -1)
     if is_left:
         staging = None

@@ -1,7 +1,10 @@
 """The part of a node that all families with JSON-RPC share."""
 
 import math
+from collections.abc import Iterator, Sequence
 from typing import Self
+
+import polars as pl
 
 from control.networks.definitions import Network
 from pipelines.extract.budget import Budget
@@ -60,6 +63,14 @@ class RpcNode:
     def hurry(self, is_hurried: bool) -> None:
         """Set whether to give up an answer after `HURRY_SECONDS`."""
         self.client.patience = HURRY_SECONDS if is_hurried else None
+
+    def derived(self) -> Iterator[tuple[str, pl.DataFrame]]:
+        """Yield nothing: most families compute nothing from addresses alone."""
+        return iter(())
+
+    def unready(self) -> Sequence[str]:
+        """Return no wallet: most families need nothing before they collect."""
+        return ()
 
     def close(self) -> None:
         """Close the kept connections."""

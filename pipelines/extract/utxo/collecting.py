@@ -152,7 +152,7 @@ class OutputCollector:
         self._segment = segment
         self._source = source
         self._stored = stored
-        self._watched = watch(self._own, segment.addresses, stored)
+        self._watched = watch(network, segment.addresses, stored)
         # Up to this block, older outputs of some address may be spent without being known.
         self._incomplete_to = 0
         self._scan: Scan | None = None

@@ -41,9 +41,9 @@ from pipelines.extract.utxo.headers import (
 from pipelines.extract.utxo.prevouts import Source
 from pipelines.extract.utxo.probe import NodeFacts, probe
 from pipelines.extract.utxo.scans import read_balances
-from pipelines.extract.utxo.watched import key_ranges, watch
+from pipelines.extract.utxo.watched import derive_scripts, key_ranges, watch
 from pipelines.rows import Kind, Segment
-from pipelines.tables.utxo import TABLES
+from pipelines.tables.utxo import TABLES, UTXO_SCRIPTS
 
 
 class UtxoNode(RpcNode):
@@ -101,6 +101,13 @@ class UtxoNode(RpcNode):
         ):
             pass
 
+    def derived(self) -> Iterator[tuple[str, pl.DataFrame]]:
+        for rows in derive_scripts(self.network, key_ranges(self.stored), self.client.budget):
+            yield UTXO_SCRIPTS.name, rows
+
+    def unready(self) -> list[str]:
+        return [one.wallet for one in key_ranges(self.stored) if not one.is_ready]
+
     def outgrown(self) -> list[str]:
         return [one.wallet for one in key_ranges(self.stored) if one.is_outgrown]
 
@@ -116,7 +123,7 @@ class UtxoNode(RpcNode):
         if block_number < FIRST_BLOCK:
             rows = [(NATIVE, holder, block_number, block_hash, "0") for _, holder in pairs]
             return pl.DataFrame(rows, schema=BALANCES, orient="row")
-        watched = watch(self._own, {holder for token, holder in pairs if token == NATIVE}, self.stored)
+        watched = watch(self.network, sorted({holder for token, holder in pairs if token == NATIVE}), self.stored)
         if watched.scripts:
             read = read_balances(self.client, watched, block_number, block_hash, self.network.native_decimals)
         else:
