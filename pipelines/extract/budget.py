@@ -36,7 +36,7 @@ class Budget:
 
     def share(self, part: float) -> "Budget":
         """Return a budget of its own with a part of the time, from now on, and of the bytes."""
-        return Budget(self._seconds * part, max(int(self._megabytes * part), 1), self._clock)
+        return Budget(self.seconds * part, max(int(self._megabytes * part), 1), self._clock)
 
     def received(self, answer_bytes: int) -> None:
         """Take the bytes of an answer off the budget."""

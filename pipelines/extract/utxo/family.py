@@ -96,9 +96,7 @@ class UtxoNode(RpcNode):
         return OutputCollector(self.client, self.network, segment, source, self.stored).parts()
 
     def check(self, kind: Kind, block_number: int, addresses: Sequence[str] = ()) -> None:
-        for _ in read_blocks(
-            self.client, BlockRange(block_number, block_number), has_extension=self._own.mweb_prefix is not None
-        ):
+        for _ in read_blocks(self.client, self.network, BlockRange(block_number, block_number)):
             pass
 
     def derived(self) -> Iterator[tuple[str, pl.DataFrame]]:
