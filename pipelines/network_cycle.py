@@ -78,13 +78,13 @@ def _run(
         segments = missing_segments(connection, network, head.number, is_live=True)
     for segment in segments:
         _collect(collector, segment, head)
+    collector.try_again()
     begin_searches(connection, network, batch_id)
     reading = observe(collector, head)
     report.count("token_metadata", reading.contracts)
     report.count("balance_observations", reading.balances + search_holders(collector, head))
     report.count("supply_observations", reading.supplies)
     report.unavailable_readings = reading.unavailable
-    collector.try_again()
     disputes = disputed_detail(connection, network)
     report.head, report.final = head.number, final
     settle(connection, network, final, stored_now())

@@ -188,7 +188,7 @@ SOURCE = Source(
                 "unit_kind",
                 VARCHAR,
                 "contract: all its calls; call: one of them; wallet: its native balance; block: rows of an address in "
-                "a block; traces: value moved inside the transactions of a block.",
+                "a block; traces: internal transfers of a block.",
             ),
             Column("address", VARCHAR, "Contract, or the wallet or token with the rows; empty for traces."),
             Column("part", VARCHAR, "Calldata of a call, 0x text, or the kind of a block's rows; else empty."),

@@ -174,14 +174,14 @@ judged as (
                 views.subject_key = pieces.subject_key
                 and pieces.from_block between views.from_block and coalesce(views.to_block, {{ last_block() }})
         ) as is_in_view,
-        exists(
+        exists (
             select 1 from failures
             where
                 failures.network = pieces.network
                 and failures.from_block <= coalesce(pieces.to_block, {{ last_block() }})
                 and failures.to_block >= pieces.from_block
         )
-        or exists(
+        or exists (
             select 1 from unread_blocks
             where
                 unread_blocks.subject_key = pieces.subject_key
