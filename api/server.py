@@ -18,10 +18,15 @@ from litestar import Litestar
 from litestar.types import Receive, Scope, Send
 
 from api.app import create_app
+from api.http.connections import ConnectionSweeper
 from control.settings import Settings
 
 MOST_CONNECTIONS = 512
 """Largest number of open connections, below the usual limit of 1,024 open files. Further connections wait."""
+MOST_OF_ONE_CLIENT = MOST_CONNECTIONS // 8
+"""Largest number of open connections of one client that is no trusted proxy. Further ones are closed."""
+FIRST_BYTE_SECONDS = 3
+"""Longest time until the first byte of a connection."""
 MOST_HEAD_BYTES = 64 * 1024
 """Largest size of a request's head; the server reads up to twice as much before it refuses the request."""
 HEAD_SECONDS = 13
@@ -30,6 +35,7 @@ HEAD_SECONDS = 13
 It avoids common polling intervals such as 10 or 15 s. With those, clients would often send a request just as the server
 closes the idle connection.
 """
+_SWEEP_SECONDS = 0.25
 _SHUTDOWN_SECONDS = 10
 _CLOSE_SECONDS = 2
 
@@ -49,18 +55,26 @@ def serve(settings: Settings, host: str, port: int) -> None:
         access.propagate = False
     access.setLevel(logging.INFO)
 
+    sweeper = ConnectionSweeper(port, settings.trusted_proxies, MOST_OF_ONE_CLIENT, FIRST_BYTE_SECONDS)
+
     async def run() -> None:
         stopping = asyncio.Event()
         for stop in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(stop, stopping.set)
         # By default, links to reports begin with the address that the server listens on.
-        await serve_until(stopping, create_app(replace(settings, api_host=host, api_port=port)), host, port)
+        app = create_app(replace(settings, api_host=host, api_port=port))
+        await serve_until(stopping, app, host, port, sweeper)
 
     asyncio.run(run())
 
 
 async def serve_until(
-    stopping: asyncio.Event, app: Litestar, host: str, port: int, head_seconds: float = HEAD_SECONDS
+    stopping: asyncio.Event,
+    app: Litestar,
+    host: str,
+    port: int,
+    sweeper: ConnectionSweeper,
+    head_seconds: float = HEAD_SECONDS,
 ) -> None:
     """Serve an application in the running event loop until an event is set.
 
@@ -69,6 +83,7 @@ async def serve_until(
         app: the application.
         host: name or address to listen on.
         port: port to listen on.
+        sweeper: ends connections of the port.
         head_seconds: longest time for a request's head; see `HEAD_SECONDS`.
 
     Raises:
@@ -104,11 +119,14 @@ async def serve_until(
         )
         serving = asyncio.create_task(server.serve())
         stopped = asyncio.create_task(stopping.wait())
-        await asyncio.wait({serving, stopped}, return_when=asyncio.FIRST_COMPLETED)
-        if serving.done():
-            stopped.cancel()
-            serving.result()
-            raise RuntimeError("the HTTP server ended by itself")
+        sweeping = asyncio.create_task(_sweep(sweeper))
+        await asyncio.wait({serving, stopped, sweeping}, return_when=asyncio.FIRST_COMPLETED)
+        for task in (serving, sweeping):
+            if task.done():
+                stopped.cancel()
+                task.result()
+                raise RuntimeError("the HTTP server ended by itself")
+        sweeping.cancel()
         server.stop()  # type: ignore[no-untyped-call]
         await asyncio.wait({serving}, timeout=_SHUTDOWN_SECONDS)
         for task in running:
@@ -116,3 +134,9 @@ async def serve_until(
         # A client that reads nothing keeps its connection open, so the server may not end. Stop waiting for it.
         await asyncio.wait({serving}, timeout=_CLOSE_SECONDS)
         serving.cancel()
+
+
+async def _sweep(sweeper: ConnectionSweeper) -> None:
+    while True:
+        sweeper.sweep()
+        await asyncio.sleep(_SWEEP_SECONDS)

@@ -55,15 +55,35 @@ def _plain_name(_ctx: click.Context, _parameter: click.Parameter, value: str) ->
     return value
 
 
+def _prepare(ctx: click.Context) -> Settings:
+    """Prepare environment and data folder for a command, and return the settings."""
+    settings = environment.prepare()
+    if ctx.find_root().invoked_subcommand not in ("restore", "doctor"):
+        check_finished(settings)
+    os.umask(0o077)
+    return settings
+
+
+class _Command(click.Command):
+    """Command that prepares the data folder after its options are parsed, so that `--help` changes nothing."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        ctx.obj = _prepare(ctx)
+        return super().invoke(ctx)
+
+
 class _Group(click.Group):
     """Group that turns errors that the user can fix into one line and exit code 2."""
+
+    command_class = _Command
+    group_class = type
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except (SettingsError, NetworksError, PriceSourcesError, FolderError, DamagedFileError) as error:
             raise click.UsageError(plain_line(str(error))) from error
-        except click.ClickException:
+        except (click.ClickException, click.exceptions.Exit):
             raise
         except WriterBusyError as error:
             _err.print(plain_line(str(error)), style="red", markup=False)
@@ -91,14 +111,8 @@ def _exit_for_lake(error: Exception) -> None:
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="ledgermart")
-@click.pass_context
-def main(ctx: click.Context) -> None:
+def main() -> None:
     """Ledgermart: a self-hosted warehouse and API for crypto tokens and wallets."""
-    ctx.obj = environment.prepare()
-    if ctx.invoked_subcommand not in ("restore", "doctor"):
-        check_finished(ctx.obj)
-    if ctx.invoked_subcommand != "export":  # the caller's umask decides who may read its files
-        os.umask(0o077)
 
 
 @main.command()
@@ -793,26 +807,30 @@ def sandbox(ctx: click.Context, name: str, parent: Path | None, refresh: bool, a
     """
     from cli.sandbox import print_sandbox, run_sandbox
 
-    parent = (parent or ctx.obj.data_dir / "sandboxes").absolute()
     if ctx.invoked_subcommand is not None:
-        ctx.obj = parent
         return
-    made = run_sandbox(ctx.obj, parent / name, refresh=refresh, console=_err)
+    settings = _prepare(ctx)
+    made = run_sandbox(settings, _sandboxes(settings, parent) / name, refresh=refresh, console=_err)
     if as_json:
         _print_json(made.as_json())
     else:
         print_sandbox(made, _out)
 
 
+def _sandboxes(settings: Settings, parent: Path | None) -> Path:
+    return (parent or settings.data_dir / "sandboxes").absolute()
+
+
 @sandbox.command("list")
 @_json_option
-@click.pass_obj
-def sandbox_list(parent: Path, as_json: bool) -> None:
+@click.pass_context
+def sandbox_list(ctx: click.Context, as_json: bool) -> None:
     """List the sandboxes."""
     from cli.sandbox import print_sandboxes
     from pipelines.deliver.sandbox import list_sandboxes
 
-    found = list_sandboxes(parent)
+    assert ctx.parent is not None
+    found = list_sandboxes(_sandboxes(ctx.obj, ctx.parent.params["parent"]))
     if as_json:
         _print_json({"data": [one.as_json() for one in found]})
     else:
@@ -822,12 +840,13 @@ def sandbox_list(parent: Path, as_json: bool) -> None:
 @sandbox.command("remove")
 @click.argument("name", callback=_plain_name)
 @_json_option
-@click.pass_obj
-def sandbox_remove(parent: Path, name: str, as_json: bool) -> None:
+@click.pass_context
+def sandbox_remove(ctx: click.Context, name: str, as_json: bool) -> None:
     """Remove a sandbox and everything built in it."""
     from pipelines.deliver.sandbox import remove_sandbox
 
-    remove_sandbox(parent / name)
+    assert ctx.parent is not None
+    remove_sandbox(_sandboxes(ctx.obj, ctx.parent.params["parent"]) / name)
     if as_json:
         _print_json({"name": name, "isRemoved": True})
     else:

@@ -98,6 +98,16 @@ def find_faults(path: Path) -> list[str]:
     return faults + [f"a row of {table} refers to a missing row of {parent}" for table, _, parent, _ in references]
 
 
+def find_no_store(path: Path) -> str | None:
+    """Open an SQLite file read-only; return why it is no control store, None if it is one."""
+    try:
+        with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro&immutable=1", uri=True)) as connection:
+            connection.execute("select version_num from alembic_version").fetchone()
+    except sqlite3.DatabaseError as error:
+        return str(error)
+    return None
+
+
 def _open(path: Path) -> sqlite3.Connection:
     """Open an SQLite file for reading; like any reader, the last one to close it removes its log files."""
     connection = sqlite3.connect(f"file:{quote(str(path))}?mode=rw", uri=True, timeout=_WAIT_SECONDS)

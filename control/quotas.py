@@ -4,11 +4,12 @@ Each quota is checked in the transaction of the write that could exceed it, afte
 locks the tenant's row, so the second of two writers sees the rows of the first one. Rates of requests do not go here.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from sqlalchemy import Select, func, select, union_all, update
+from sqlalchemy import Select, case, func, select, union_all, update
 from sqlalchemy.orm import Session
 
 from control import audit
@@ -23,6 +24,7 @@ from control.models import (
     SupportedPair,
     Tenant,
 )
+from control.networks.families import SCAN_RANGE
 
 
 class QuotaName(StrEnum):
@@ -30,11 +32,13 @@ class QuotaName(StrEnum):
 
     `storedPrices` counts manual prices with all their revisions. `objects` counts ledgers, tokens, wallets, priced
     items, manual price sources with their pairs, and pairs, each until it is removed. It also counts unfinished
-    operations.
+    operations. `scripts` counts the output scripts of wallets of keys when their tracking begins: `SCAN_RANGE` for each
+    branch, or one for a branch without `*`. The number of keys in a script does not matter.
     """
 
     STORED_PRICES = "storedPrices"
     OBJECTS = "objects"
+    SCRIPTS = "scripts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,7 @@ class Defaults:
 
     stored_prices: int
     objects: int
+    scripts: int
 
 
 class Quota(NamedTuple):
@@ -64,7 +69,7 @@ def session_info(defaults: Defaults) -> dict[str, Any]:
 
 def read(session: Session, tenant_id: str) -> list[Quota]:
     """Return the quotas of a tenant."""
-    return [_stored_prices(session, tenant_id), _objects(session, tenant_id)]
+    return [_stored_prices(session, tenant_id), _objects(session, tenant_id), _scripts(session, tenant_id)]
 
 
 def admit_object(session: Session, tenant_id: str) -> None:
@@ -74,6 +79,15 @@ def admit_object(session: Session, tenant_id: str) -> None:
         Conflict: names quota, limit and setting; the transaction must not be committed.
     """
     _check(_objects(session, tenant_id))
+
+
+def admit_scripts(session: Session, tenant_id: str) -> None:
+    """Refuse a wallet of keys that was stored in this transaction, if its scripts exceed the quota.
+
+    Raises:
+        Conflict: on 'ledgerId'; names quota, limit and setting; the transaction must not be committed.
+    """
+    _check(_scripts(session, tenant_id), ["ledgerId"])
 
 
 def admit_prices(session: Session, tenant_id: str, count: int) -> None:
@@ -90,6 +104,8 @@ def admit_prices(session: Session, tenant_id: str, count: int) -> None:
 def set_limits(session: Session, tenant_id: str, limits: dict[QuotaName, int | None]) -> None:
     """Set limits of a tenant; None takes the installation's. A lower limit deletes nothing.
 
+    Scripts have the limit of the installation alone.
+
     Args:
         session: a write transaction.
         tenant_id: an existing tenant.
@@ -102,6 +118,7 @@ def set_limits(session: Session, tenant_id: str, limits: dict[QuotaName, int | N
     audit.record(session, tenant_id, audit.CLI, "tenant.quotas", "tenant", tenant_id, before, after)
 
 
+_FIXES = {QuotaName.OBJECTS: "remove some, or have", QuotaName.SCRIPTS: "remove wallets of keys, or have"}
 _COLUMNS = {QuotaName.STORED_PRICES: Tenant.max_stored_prices, QuotaName.OBJECTS: Tenant.max_objects}
 
 
@@ -128,15 +145,27 @@ def _objects(session: Session, tenant_id: str) -> Quota:
     return _quota(QuotaName.OBJECTS, int(used), own, default, "LEDGERMART_MAX_OBJECTS", "--objects")
 
 
+def _scripts(session: Session, tenant_id: str) -> Quota:
+    # Canonical descriptors have these characters in paths alone.
+    branches = case((Subject.descriptor.contains("<"), 2), else_=1)
+    indices = case((Subject.descriptor.contains("*"), SCAN_RANGE), else_=1)
+    used: int = session.execute(
+        select(func.coalesce(func.sum(branches * indices), 0)).where(
+            Subject.tenant_id == tenant_id, Subject.removed_at.is_(None), Subject.descriptor.is_not(None)
+        )
+    ).scalar_one()
+    return _quota(QuotaName.SCRIPTS, int(used), None, session.info[_SESSION_KEY].scripts, "LEDGERMART_MAX_SCRIPTS", "")
+
+
 def _quota(name: QuotaName, used: int, own: int | None, default: int, variable: str, option: str) -> Quota:
     if own is None:
         return Quota(name, used, default, variable)
     return Quota(name, used, own, f"ledgermart tenant quotas {option}")
 
 
-def _check(quota: Quota) -> None:
+def _check(quota: Quota, fields: Sequence[str] = ()) -> None:
     if quota.used <= quota.limit:
         return
-    fix = "remove some, or have" if quota.name is QuotaName.OBJECTS else "have"
+    fix = _FIXES.get(quota.name, "have")
     detail = f"the quota {quota.name} allows {quota.limit}, and this request would make {quota.used}"
-    raise Conflict("quota-exceeded", f"{detail}; {fix} the administrator raise it with {quota.setting}")
+    raise Conflict("quota-exceeded", f"{detail}; {fix} the administrator raise it with {quota.setting}", fields=fields)

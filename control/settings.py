@@ -99,7 +99,8 @@ VARIABLES = (
         "LEDGERMART_TRUSTED_PROXIES",
         "127.0.0.1,::1",
         "addresses or networks of reverse proxies, separated by commas; the API takes the client's address from "
-        "`X-Forwarded-For` of their requests only; `none` trusts no proxy",
+        "`X-Forwarded-For` of their requests only. It limits the connections of any other address. `none` trusts no "
+        "proxy",
     ),
     Variable(
         "LEDGERMART_PUBLIC_URL",
@@ -178,6 +179,11 @@ VARIABLES = (
         "10000",
         "maximum number of objects of one tenant: ledgers, tokens, wallets, priced items, price sources and their "
         "pairs, pairs, unfinished operations; `ledgermart tenant quotas` sets another limit for a tenant",
+    ),
+    Variable(
+        "LEDGERMART_MAX_SCRIPTS",
+        "100000",
+        "maximum number of output scripts of one tenant's wallets of keys: 1,000 for each branch of a wallet",
     ),
     Variable("LEDGERMART_QUERY_TIMEOUT_SECONDS", "30", "maximum duration of one query of the API, in seconds"),
     Variable(
@@ -261,6 +267,7 @@ class Settings:
     rate_limit_per_minute: int
     max_stored_prices: int
     max_objects: int
+    max_scripts: int
     query_timeout_seconds: int
     query_memory_mb: int
     pipeline_memory_mb: int
@@ -366,6 +373,7 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
         rate_limit_per_minute=_integer(variables, "LEDGERMART_RATE_LIMIT_PER_MINUTE", 1, 10_000_000),
         max_stored_prices=_integer(variables, "LEDGERMART_MAX_STORED_PRICES", 0, HIGHEST_QUOTA),
         max_objects=_integer(variables, "LEDGERMART_MAX_OBJECTS", 0, HIGHEST_QUOTA),
+        max_scripts=_integer(variables, "LEDGERMART_MAX_SCRIPTS", 0, HIGHEST_QUOTA),
         query_timeout_seconds=_integer(variables, "LEDGERMART_QUERY_TIMEOUT_SECONDS", 1, 3_600),
         query_memory_mb=_integer(variables, "LEDGERMART_QUERY_MEMORY_MB", 64, 1_000_000),
         pipeline_memory_mb=_memory(variables, "LEDGERMART_PIPELINE_MEMORY_MB", 256, Fraction(1, 2)),

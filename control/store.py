@@ -246,7 +246,7 @@ def open_store(settings: Settings, wait_seconds: int = _WAIT_SECONDS) -> Control
         wait_seconds: longest wait for a connection, or for the lock of another writer; then the store is unavailable.
     """
     url = make_url(settings.control_url)
-    limits = quotas.Defaults(settings.max_stored_prices, settings.max_objects)
+    limits = quotas.Defaults(settings.max_stored_prices, settings.max_objects, settings.max_scripts)
     if sqlite_file(url) is not None:
         return ControlStore(_sqlite_engine(url, wait_seconds), limits)
     return ControlStore(_postgres_engine(url.set(drivername="postgresql+psycopg"), wait_seconds), limits)

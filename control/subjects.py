@@ -16,7 +16,7 @@ from sqlalchemy import ColumnElement, Row, Select, and_, exists, func, or_, sele
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
-from control import access, audit, fields, ids, ledgers
+from control import access, audit, fields, ids, ledgers, quotas
 from control.access import Principal, Role
 from control.cancellation import cancel_unfinished
 from control.changes import lock_one, record_change
@@ -202,8 +202,8 @@ def create(
     Raises:
         Denied: below operator.
         Invalid: on 'ledger', 'ledgerId', 'symbol', 'externalId' or 'name'.
-        Conflict: the ledger has a subject of this kind and address (names its id), or its network is no longer defined
-            or has changed.
+        Conflict: the ledger has a subject of this kind and address (names its id); its network is no longer defined or
+            has changed; or a quota is exceeded.
     """
     access.require(principal, Role.OPERATOR)
     _refuse_private_keys(request.ledger_id)
@@ -273,6 +273,8 @@ def create(
         ) from error
     row = get(session, principal.tenant_id, kind, subject.id)
     record_change(session, principal, _ACTIONS[kind].create, kind.value, row.id, None, _audited(row), now, is_new=True)
+    if subject.descriptor is not None:
+        quotas.admit_scripts(session, principal.tenant_id)
     return row
 
 

@@ -26,6 +26,13 @@ __all__ = ["InexactError", "Marts", "open"]
 # Arrow's sums do not notice an overflow. The sum of ten billion numbers with 64 digits has none.
 _ARROW_DIGITS = 64
 _POLARS_DIGITS = 38
+# A view of the file runs with the rights of its reader: it could read other files and addresses, and load extensions.
+_LOCKED: dict[str, Any] = {
+    "enable_external_access": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "lock_configuration": "true",
+}
 
 
 class InexactError(ValueError):
@@ -33,10 +40,15 @@ class InexactError(ValueError):
 
 
 class Marts:
-    """A published file, read-only: the version that was in force when it was opened."""
+    """A published file, read-only: the version that was in force when it was opened.
 
-    def __init__(self, path: Path | str) -> None:
-        self._connection = duckdb.connect(str(path), read_only=True)
+    Args:
+        path: the file.
+        external: let queries and views reach other files and addresses.
+    """
+
+    def __init__(self, path: Path | str, *, external: bool = False) -> None:
+        self._connection = duckdb.connect(str(path), read_only=True, config={} if external else _LOCKED)
         # Texts that the file describes as decimals. They are texts, because they may have any number of digits.
         self._decimal_texts = {
             name
@@ -114,16 +126,20 @@ class Marts:
         self.close()
 
 
-def open(path: Path | str | None = None) -> Marts:
-    """Open a published file.
+def open(path: Path | str | None = None, *, external: bool = False) -> Marts:
+    """Open a published file, by default so that its views and your queries reach nothing else.
 
     Args:
         path: by default `serving/current.duckdb` in the folder that LEDGERMART_DATA_DIR names, else in `data`.
+        external: let queries join other files, and load extensions. Use it only for a file of your own service: a view
+            of any other file can then read your files and call addresses.
 
     Raises:
         duckdb.IOException: there is no such file, or it cannot be read.
+        duckdb.ConnectionException: this process has the file open with other settings; close that connection first.
     """
-    return Marts(path or Path(os.environ.get("LEDGERMART_DATA_DIR") or "data") / "serving" / "current.duckdb")
+    default = Path(os.environ.get("LEDGERMART_DATA_DIR") or "data") / "serving" / "current.duckdb"
+    return Marts(path or default, external=external)
 
 
 def _decimals(name: str, column: pa.ChunkedArray, digits: int) -> pa.Array:

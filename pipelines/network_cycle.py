@@ -9,6 +9,7 @@ from pipelines.balances.observations import observe
 from pipelines.balances.searches import begin_searches, search_holders
 from pipelines.chain.checks import DECIMALS, run_check
 from pipelines.chain.coverage import reopen
+from pipelines.chain.derived import store_derived
 from pipelines.chain.disputes import disputed_detail
 from pipelines.chain.finality import settle
 from pipelines.chain.missing import missing_segments
@@ -29,8 +30,16 @@ from pipelines.chain.tail import (
 from pipelines.chain.times import repair_times
 from pipelines.chain.verification import verify
 from pipelines.data_sets.records import refused_detail
-from pipelines.extract.errors import BudgetSpent, ChainReorganised, ExtractError, FalseBlockTime, WrongChain
-from pipelines.extract.family import Node
+from pipelines.extract.errors import (
+    OF_ONE_UNIT,
+    PASSING,
+    BudgetSpent,
+    ChainReorganised,
+    ExtractError,
+    FalseBlockTime,
+    WrongChain,
+)
+from pipelines.extract.family import Header, Node
 from pipelines.history.requests import waiting_detail
 from pipelines.lake.giving import give_or_note
 from pipelines.lake.taking import LakeUnreadable, take
@@ -58,8 +67,9 @@ def _run(
     final = final_number(connection, node, head, batch_id)
     report.count("blocks", extend_tail(connection, node, head, final, batch_id))
     keep_genesis(connection, node)
-    resolve_windows(connection, node, head, batch_id)
     collector = Collector(connection, node, capabilities, final, batch_id, report)
+    store_derived(collector)
+    resolve_windows(connection, node, head, batch_id)
     reopen(connection, network, node.outgrown(), batch_id)
     # Before new blocks are read: a second reading belongs to a later cycle than the first one.
     verify(collector)
@@ -67,8 +77,8 @@ def _run(
     if lake is not None and _take(collector, lake, segments):
         segments = missing_segments(connection, network, head.number, is_live=True)
     for segment in segments:
-        for _ in collector.collect(segment):
-            pass
+        _collect(collector, segment, head)
+    collector.try_again()
     begin_searches(connection, network, batch_id)
     reading = observe(collector, head)
     report.count("token_metadata", reading.contracts)
@@ -86,7 +96,12 @@ def _run(
             "head_hash": head.hash,
             "head_time": head.time.replace(tzinfo=None),
             "capabilities": sorted(capabilities),
-            "detail": "; ".join(text for text in (disputes, _detail(connection, network, batch_id)) if text) or None,
+            "detail": _joined(
+                disputes,
+                collector.unread.blame_the_node(),
+                collector.unread.detail(),
+                _detail(connection, network, batch_id),
+            ),
         },
         final,
         batch_id,
@@ -94,6 +109,25 @@ def _run(
     )
     if lake is not None:
         give_or_note(connection, node.network, lake, batch_id)
+
+
+def _collect(collector: Collector, segment: Segment, head: Header) -> None:
+    """Collect a segment; where the node refuses it alone, note the error, and go on.
+
+    Raises:
+        ExtractError: the node answers nothing of this kind at its head either.
+    """
+    try:
+        for _ in collector.collect(segment):
+            pass
+    except OF_ONE_UNIT as error:
+        if isinstance(error, PASSING) or not error.is_divisible:
+            raise
+        try:
+            collector.node.check(segment.kind, head.number)
+        except OF_ONE_UNIT:
+            raise error from None
+        collector.note(error, str(error))
 
 
 def _take(collector: Collector, lake: Lake, segments: Sequence[Segment]) -> bool:
@@ -118,6 +152,10 @@ def _detail(connection: duckdb.DuckDBPyConnection, network: str, batch_id: int) 
         waiting_detail(connection, network),
         refused_detail(connection, network),
     )
+    return _joined(*told)
+
+
+def _joined(*told: str | None) -> str | None:
     return "; ".join(text for text in told if text) or None
 
 

@@ -76,7 +76,7 @@ def copy_pairs(pairs: Sequence[tuple[Path, Path]], folder: Path, listener: Liste
             listener.copied(size)
         else:
             _check_space(folder, size)
-            _stream(source, copy, listener.copied)
+            _stream(source, copy, size, listener.copied)
         are_reflinked.append(is_reflinked)
     return all(are_reflinked)
 
@@ -127,7 +127,7 @@ def reflink(source: Path, copy: Path) -> bool:
 
 
 def link(source: Path, name: Path) -> None:
-    """Hard-link a published file, so that it outlives the version's removal; copy it to another disk."""
+    """Hard-link a file that does not change, so that it outlives its first name; copy it to another disk."""
     try:
         name.hardlink_to(source)
     except OSError as error:
@@ -144,7 +144,9 @@ def _check_space(folder: Path, size: int) -> None:
         )
 
 
-def _stream(source: Path, copy: Path, copied: Callable[[int], None]) -> None:
+def _stream(source: Path, copy: Path, size: int, copied: Callable[[int], None]) -> None:
+    """Copy at most `size` bytes, the space that was checked."""
     with source.open("rb") as read, copy.open("wb") as written:
-        while count := os.sendfile(written.fileno(), read.fileno(), None, _CHUNK):
+        while count := os.sendfile(written.fileno(), read.fileno(), None, min(size, _CHUNK)):
+            size -= count
             copied(count)

@@ -27,7 +27,8 @@ def is_database(path: str) -> bool:
 def new_folder(path: Path) -> Iterator[Path]:
     """Yield an empty folder to fill; if the block succeeds, the folder replaces `path`.
 
-    The folder has a hidden name beside `path` until then. Files that a killed process left in it are deleted first.
+    The folder has a hidden name beside `path` until then, and only its owner can enter it. Files that a killed process
+    left in it are deleted first.
 
     Raises:
         FolderBusyError: another process is filling the same folder.
@@ -72,6 +73,7 @@ def _held(partial: Path, path: Path) -> Iterator[None]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         partial.mkdir(exist_ok=True)
+        partial.chmod(0o700)
     except OSError as error:
         raise FolderError(f"{path} cannot be created: {error.strerror} ({error.filename})") from error
     descriptor = os.open(partial, os.O_RDONLY | os.O_DIRECTORY)

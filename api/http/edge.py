@@ -1,6 +1,6 @@
 """Checks before a request reaches the application: `Host`, the client's address, time of body and answer.
 
-`api.server` limits the size and time of the head, and the number of connections.
+`api.server` limits the size and time of the head, and `api.http.connections` the connections of one client.
 """
 
 import asyncio
@@ -52,7 +52,7 @@ def limited(app: ASGIApp, trusted_proxies: Sequence[IpNetwork], limits: Limits =
             await app(scope, receive, send)
             return
         scope["client"] = _client(scope, trusted_proxies)
-        address = _address(scope["client"][0]) if scope["client"] else None
+        address = ip_address_of(scope["client"][0]) if scope["client"] else None
         audit.CLIENT_ADDRESS.set(None if address is None else str(address))
         error = _check_host(scope)
         if error is not None:
@@ -143,15 +143,16 @@ def _client(scope: HTTPScope, trusted: Sequence[IpNetwork]) -> tuple[str, int] |
     host, port = scope["client"]
     forwarded = b",".join(value for name, value in scope["headers"] if name == b"x-forwarded-for").decode("latin-1")
     hops = forwarded.split(",") if forwarded else []
-    address = _address(host)
+    address = ip_address_of(host)
     while hops and address is not None and any(address in network for network in trusted):
-        address = _address(hops.pop().strip())
+        address = ip_address_of(hops.pop().strip())
         if address is not None:
             host, port = str(address), 0
     return host, int(port)
 
 
-def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+def ip_address_of(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """Return the address of a text; None if it is none. An IPv4 address within IPv6 is the IPv4 address."""
     try:
         address = ipaddress.ip_address(text)
     except ValueError:

@@ -9,6 +9,7 @@ Sources: https://en.bitcoin.it/wiki/Base58Check_encoding, https://en.bitcoin.it/
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Annotated
@@ -21,7 +22,7 @@ from control.networks.addresses import InvalidAddress
 from control.networks.data_sets import FormShape
 from control.networks.private_keys import refuse_private_keys
 from control.networks.tables import FamilyDefinition, NetworkTable
-from control.toml_files import within
+from control.toml_files import one_of, within
 
 _BASE58 = re.compile(f"[{base58.B58_DIGITS}]{{26,35}}")
 _DATA = "ac-hj-np-z02-9"  # the characters of bech32
@@ -44,6 +45,14 @@ _SCRIPT_HASH_START, _SCRIPT_HASH_END = bytes.fromhex("a914"), bytes.fromhex("87"
 _OP_0, _OP_1, _OP_16 = 0x00, 0x51, 0x60
 
 _HIDDEN = "MWEB addresses are not supported because their outputs are hidden; give an address that is not MWEB"
+
+
+class ProofOfWork(StrEnum):
+    """The hash of a header that must be at most the target of the header: twice SHA-256, scrypt, or no such rule."""
+
+    SHA256D = "sha256d"
+    SCRYPT = "scrypt"
+    NONE = "none"
 
 
 class UtxoAddressCodec:
@@ -96,6 +105,7 @@ class UtxoDefinition(FamilyDefinition):
         segwit_prefix: prefix of segwit addresses, without the 1 behind it.
         mweb_prefix: the same of MWEB addresses; None if the network has no MWEB.
         extended_key_versions: version bytes of extended public keys; the first ones are canonical.
+        proof_of_work: of its blocks.
     """
 
     genesis_hash: str
@@ -104,6 +114,7 @@ class UtxoDefinition(FamilyDefinition):
     segwit_prefix: str
     mweb_prefix: str | None
     extended_key_versions: tuple[bytes, ...] = (bytes.fromhex(_XPUB),)
+    proof_of_work: ProofOfWork = ProofOfWork.NONE
 
     @property
     def identity(self) -> str:
@@ -191,6 +202,7 @@ class UtxoTable(NetworkTable, frozen=True, kw_only=True, tag="utxo"):
     pubkey_hash_prefix: Annotated[int, within(0, 255)]
     script_hash_prefixes: list[Annotated[int, within(0, 255)]]
     segwit_prefix: str
+    proof_of_work: Annotated[str, one_of(tuple(ProofOfWork))]
     mweb_prefix: str | None = None
     extended_key_versions: tuple[str, ...] = (_XPUB,)
 
@@ -224,6 +236,7 @@ class UtxoTable(NetworkTable, frozen=True, kw_only=True, tag="utxo"):
             self.segwit_prefix,
             self.mweb_prefix,
             tuple(map(bytes.fromhex, versions)),
+            ProofOfWork(self.proof_of_work),
         )
 
 

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 import duckdb
+import polars as pl
 
 from control.attestations import read_moment
 from control.networks.definitions import Network
@@ -312,14 +313,18 @@ class _Slice:
         openings = None
         if derived and first > 0:
             before = collector.stored_hashes([first - 1])[first - 1]
-            openings, _ = read_pending(self.connection, self.node, derived, first - 1, before)
-        balances, _ = read_pending(
+            openings = read_pending(self.connection, self.node, derived, first - 1, before).balances
+        balances, failed, _ = read_pending(
             self.connection,
             self.node,
             dict.fromkeys(known, tenants),
             attestation.block_number,
             attestation.block_hash,
         )
+        if failed:
+            # A record is made once: a balance that cannot be read counts as one without a number.
+            rows = [(*pair, attestation.block_number, attestation.block_hash, None, tenants) for pair in failed]
+            balances.extend(pl.DataFrame(rows, schema=balances.schema, orient="row"))
         differences = sum(
             quantity is not None and quantity != known[token, holder]
             for token, holder, quantity in balances.select(

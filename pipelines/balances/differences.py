@@ -134,18 +134,18 @@ def _halve(node: Node, differences: Sequence[_Difference], most_reads: int) -> N
 def _read(
     node: Node, differences: Sequence[_Difference], number: int, block_hash: str
 ) -> list[tuple[_Difference, str | None]]:
-    """Read the balances and supplies of differences at the end of a block; None where the contract returns no number.
+    """Read the balances and supplies of differences at the end of a block; None where there is no number.
 
     Raises:
         StateUnavailable: the node has no state of the block.
     """
-    balances = [one for one in differences if one.holder != _SUPPLY]
-    supplies = [one for one in differences if one.holder == _SUPPLY]
-    read: list[tuple[_Difference, str | None]] = []
-    if balances:
-        pairs = [(one.token, one.holder) for one in balances]
-        read += zip(balances, node.balances(pairs, number, block_hash)["quantity_raw"], strict=True)
-    if supplies:
-        tokens = [one.token for one in supplies]
-        read += zip(supplies, node.supplies(tokens, number, block_hash)["total_supply_raw"], strict=True)
-    return read
+    pairs = sorted({(one.token, one.holder) for one in differences if one.holder != _SUPPLY})
+    tokens = sorted({one.token for one in differences if one.holder == _SUPPLY})
+    read: dict[tuple[str, str], str | None] = {}
+    if pairs:
+        balances = node.balances(pairs, number, block_hash)
+        read |= {(token, holder): quantity for token, holder, *_, quantity in balances.iter_rows()}
+    if tokens:
+        supplies = node.supplies(tokens, number, block_hash)
+        read |= {(token, _SUPPLY): quantity for token, *_, quantity in supplies.iter_rows()}
+    return [(one, read.get((one.token, one.holder))) for one in differences]

@@ -15,6 +15,7 @@ Pending readings are decided for each tenant by its own views and readings, as i
 is pending for several tenants is made once. It is stored with these tenants, and only they see it.
 """
 
+import time
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
@@ -40,10 +41,12 @@ from pipelines.balances.readings import (
 )
 from pipelines.chain.contracts import store_metadata
 from pipelines.chain.segments import Collector
-from pipelines.extract.errors import ChainReorganised, StateUnavailable
+from pipelines.chain.unread import SHARE
+from pipelines.extract.errors import OF_ONE_UNIT, ChainReorganised, StateUnavailable
 from pipelines.extract.family import NATIVE, PAST_BALANCES, SLOW_BALANCES, BalanceRange, Header
 from pipelines.raw.database import named, sql, transaction
 from pipelines.raw.frames import registered
+from pipelines.tables.sources import TABLES
 
 _PAIRS_PER_WRITE = 20_000
 # A tenant's readings of pairs without a movement that are checked again, in turn, per cycle and network.
@@ -98,6 +101,8 @@ class _Observer:
         for token, tenants in self._rows("checked_without_supply"):
             self.checked[str(token)].update(_names(tenants))
         self.supplies_at_head: pl.DataFrame | None = None
+        # Balances that cannot be read for now, with their tenants.
+        self.unread: dict[Pair, set[str]] = defaultdict(set)
 
     def _parameters(self, extra: Mapping[str, object]) -> dict[str, object]:
         return {
@@ -111,14 +116,22 @@ class _Observer:
     def _rows(self, name: str, **extra: object) -> list[tuple[object, ...]]:
         return self.connection.execute(*named(name, self._parameters(extra))).fetchall()
 
-    def _read(self, pending: Mapping[Pair, Tenants], block_number: int, block_hash: str, purpose: str) -> None:
-        """Read the pending balances of a block; if one is stored already, only add the tenants that may see it."""
+    def _read(self, pending: Mapping[Pair, Tenants], block_number: int, block_hash: str, purpose: str) -> list[Pair]:
+        """Read the pending balances of a block; return those that cannot be read.
+
+        If one is stored already, only the tenants that may see it are added.
+        """
         pairs = sorted(pending)
+        failed: list[Pair] = []
         for start in range(0, len(pairs), _PAIRS_PER_WRITE):
             part = {pair: pending[pair] for pair in pairs[start : start + _PAIRS_PER_WRITE]}
-            frame, asked = read_pending(self.connection, self.node, part, block_number, block_hash)
-            self.balances += asked
-            self._insert(frame, purpose)
+            read = read_pending(self.connection, self.node, part, block_number, block_hash)
+            self.balances += read.read_count
+            failed += read.failed
+            self._insert(read.balances, purpose)
+        for pair in failed:
+            self.unread[pair].update(pending[pair])
+        return failed
 
     def _insert(self, pending: pl.DataFrame, purpose: str) -> None:
         """Write balances (BALANCES with `tenant_ids`)."""
@@ -132,7 +145,7 @@ class _Observer:
                 self.checked[token].update(tenants)
 
     def _read_at(self, pending: Iterable[tuple[object, ...]], purpose: str) -> list[tuple[Pair, Tenants]]:
-        """Read (token, holder, block, tenants); return the pairs without a state at the node."""
+        """Read (token, holder, block, tenants); return the pairs that were not read."""
         by_block: dict[int, dict[Pair, Tenants]] = defaultdict(dict)
         late: list[tuple[Pair, Tenants]] = []
         for token, holder, block_number, tenants in pending:
@@ -145,9 +158,10 @@ class _Observer:
         hashes = self.collector.stored_hashes(sorted(by_block))
         for block_number, pairs in sorted(by_block.items()):
             try:
-                self._read(pairs, block_number, hashes[block_number], purpose)
+                failed = self._read(pairs, block_number, hashes[block_number], purpose)
             except StateUnavailable:
-                late.extend(pairs.items())
+                failed = list(pairs)
+            late += [(pair, pairs[pair]) for pair in failed]
         self.unavailable += len(late)
         return late
 
@@ -160,6 +174,17 @@ class _Observer:
         frame = self.node.metadata(list(pending), self.head.number)
         tenants = pl.Series("tenant_id", [pending[token] for token in frame["token_address"]], dtype=pl.List(pl.String))
         read = frame.with_columns(tenants).explode("tenant_id")
+        partial = self.collector.unread.addresses() & pending.keys()
+        if partial:
+            # What cannot be read for now contradicts no reading.
+            known = self.connection.execute(
+                """
+                select token_address, tenant_id from raw.token_metadata
+                where network = ? and token_address in (select unnest(?::varchar[]))
+                """,
+                [self.network, sorted(partial)],
+            ).pl()
+            read = read.join(known, on=["token_address", "tenant_id"], how="anti")
         store_metadata(self.connection, self.network, read, self.head.number, self.collector.batch_id)
         self.contracts += frame.height
 
@@ -344,6 +369,24 @@ class _Observer:
             self._insert(with_tenants(frame, [tenants] * frame.height), "Narrowing")
             self.balances += frame.height
 
+    def try_again(self) -> None:
+        """Read units that are due for another try, within a small part of the network's time."""
+        unread = self.collector.unread
+        due = unread.due(("contract", "call", "wallet"))
+        if not due:
+            return
+        until = time.monotonic() + SHARE * self.node.seconds
+        try:
+            for unit, error in self.node.read_units(due, self.head):
+                if error is None:
+                    unread.worked(unit)
+                else:
+                    unread.failed(unit, error, is_proven=False)
+                if time.monotonic() >= until:
+                    return
+        except OF_ONE_UNIT as error:
+            self.collector.note(error, f"another try: {error}")
+
     def store_edges(self) -> None:
         """Store the headers where covered ranges and gaps begin and end: every tenant sees them with their times."""
         self.collector.store_headers(int(str(number)) for (number,) in self._rows("edges"))
@@ -370,7 +413,8 @@ def observe(collector: Collector, head: Header) -> ReadingCounts:
     observer.locate()
     observer.narrow()
     observer.store_edges()
-    record_observed(collector.connection, collector.network, collector.batch_id)
+    observer.try_again()
+    record_observed(collector.connection, collector.network, collector.batch_id, observer.unread)
     return ReadingCounts(observer.contracts, observer.balances, observer.supplies, observer.unavailable)
 
 
@@ -395,12 +439,26 @@ def _rows_of(frame: pl.DataFrame, tenants: Sequence[Tenants]) -> pl.DataFrame:
     return with_tenants(rows, [names for names in tenants if names])
 
 
-def record_observed(connection: duckdb.DuckDBPyConnection, network: str, batch_id: int) -> None:
-    """Record that every pending reading of this batch was made, for the ranges of `network_ranges`."""
+def record_observed(
+    connection: duckdb.DuckDBPyConnection,
+    network: str,
+    batch_id: int,
+    unread: Mapping[Pair, Collection[str]] | None = None,
+) -> None:
+    """Record that every pending reading of this batch was made, for the ranges of `network_ranges`.
+
+    Args:
+        unread: balances that cannot be read for now, with their tenants; they stay pending.
+    """
+    lost = [(network, *pair, tenant) for pair, tenants in (unread or {}).items() for tenant in sorted(tenants)]
     with transaction(connection):
         connection.execute("delete from raw.observed_batches where network = ?", [network])
         connection.execute("insert into raw.observed_batches values (?, ?)", [network, batch_id])
         connection.execute("delete from raw.lost_readings where network = ?", [network])
+        if lost:
+            frame = pl.DataFrame(lost, schema=TABLES["lost_readings"].schema(), orient="row")
+            with registered(connection, lost=frame):
+                connection.execute("insert into raw.lost_readings by name from lost")
         connection.execute(
             """
             delete from raw.opened_ranges

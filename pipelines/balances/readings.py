@@ -27,22 +27,33 @@ def with_tenants(frame: pl.DataFrame, tenants: Sequence[Tenants]) -> pl.DataFram
     return frame.with_columns(pl.Series("tenant_ids", tenants, dtype=pl.List(pl.String)))
 
 
+class PendingRead(NamedTuple):
+    """Pending balances that were read.
+
+    Attributes:
+        balances: BALANCES with `tenant_ids`, the tenants that could not see each one before.
+        failed: pairs that cannot be read.
+        read_count: number of balances read from the node.
+    """
+
+    balances: pl.DataFrame
+    failed: list[Pair]
+    read_count: int
+
+
 def read_pending(
     connection: duckdb.DuckDBPyConnection,
     node: Node,
     pending: Mapping[Pair, Tenants],
     block_number: int,
     block_hash: str,
-) -> tuple[pl.DataFrame, int]:
-    """Read the pending balances of tenants at the end of a block.
-
-    Returns:
-        BALANCES with `tenant_ids`, the tenants that could not see each one before, and the number of balances read.
-    """
+) -> PendingRead:
+    """Read the pending balances of tenants at the end of a block."""
     pairs = sorted(pending)
     known = stored_balances(connection, node.network.name, block_number, pairs)
     unread = [pair for pair in pairs if pair not in known]
     frame = node.balances(unread, block_number, block_hash) if unread else pl.DataFrame(schema=BALANCES)
+    read = set(frame.select("token_address", "holder_address").iter_rows())
     again = [
         (*pair, block_number, block_hash, quantity)
         for pair, (quantity, had) in known.items()
@@ -54,7 +65,8 @@ def read_pending(
         [name for name in pending[token, holder] if name not in had_by.get((token, holder), ())]
         for token, holder in frame.select("token_address", "holder_address").iter_rows()
     ]
-    return with_tenants(frame, tenants), len(unread)
+    failed = [pair for pair in unread if pair not in read]
+    return PendingRead(with_tenants(frame, tenants), failed, len(unread) - len(failed))
 
 
 class Turn(NamedTuple):

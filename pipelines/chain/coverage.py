@@ -22,7 +22,7 @@ class Watched(NamedTuple):
     address: str
 
 
-def tracked_kind(kind: Kind) -> str:
+def tracked_kind(kind: Kind) -> Kind:
     """Return the kind of the subjects to which a kind of coverage belongs: `token` or `wallet`."""
     return "token" if kind == "token" else "wallet"
 

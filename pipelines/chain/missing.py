@@ -42,7 +42,17 @@ def missing_segments(
             wanted[Watched(kind, address)].append(BlockRange(first, last))
             if native == "full":
                 wanted[Watched("native", address)].append(BlockRange(first, last))
-    return segments_of(wanted, read_coverage(connection, network))
+    return segments_of(wanted, _covered_or_left_out(connection, network))
+
+
+def _covered_or_left_out(connection: duckdb.DuckDBPyConnection, network: str) -> dict[Watched, list[BlockRange]]:
+    ranges = read_coverage(connection, network)
+    for kind, address, number in connection.execute(
+        "select part, address, block_number from raw.unread_units where network = ? and unit_kind = 'block'", [network]
+    ).fetchall():
+        watched = Watched(kind, address)
+        ranges[watched] = sorted([*ranges.get(watched, []), BlockRange(number, number)])
+    return ranges
 
 
 def segments_of(

@@ -338,7 +338,12 @@ def extend_tail(
     first = max(newest_number + 1, min(final_number + 1, head.number), head.number - MOST_TAIL_BLOCKS + 1)
     if first > head.number:
         return 0
-    headers = node.headers(range(first, head.number + 1))
+    # Read together with the first of the others, the newest stored one shows that both parts belong to one chain.
+    joint = [newest_number] if 0 <= newest_number < first - 1 else []
+    headers = node.headers([*joint, *range(first, head.number + 1)])
+    if joint and headers["block_hash"][0] != newest_hash:
+        raise _moved(node, newest_number)
+    headers = headers.slice(len(joint))
     if row and first == newest_number + 1 and headers["parent_hash"][0] != newest_hash:
         raise _moved(node, first)
     if headers["block_hash"][-1] != head.hash:
@@ -352,10 +357,5 @@ def extend_tail(
     for number, block_hash in headers.select("block_number", "block_hash").iter_rows():
         if stored.get(number, block_hash) != block_hash:
             raise _moved(node, number)
-    if final_number < newest_number < first - 1:
-        # The headers in between were not read: only this shows that both parts belong to one chain.
-        (current,) = node.headers([newest_number])["block_hash"]
-        if current != newest_hash:
-            raise _moved(node, newest_number)
     store_headers(connection, node, headers, batch_id, is_tail=True)
     return headers.height

@@ -22,7 +22,7 @@ from control.networks import sampling
 from control.networks.definitions import Verification
 from control.ranges import FIRST_BLOCK, BlockRange, difference, intersection
 from pipelines.chain.comparison import differing_blocks, fingerprint, height, of_segment, sample, within
-from pipelines.chain.coverage import Watched, read_coverage, read_verified, record_verified
+from pipelines.chain.coverage import Watched, read_coverage, read_verified, record_verified, tracked_kind
 from pipelines.chain.disputes import (
     Answer,
     read_answers,
@@ -36,7 +36,7 @@ from pipelines.chain.disputes import (
 from pipelines.chain.missing import segments_of
 from pipelines.chain.rows import Replaced, read_rows, replace_rows
 from pipelines.chain.segments import Collector, record_others
-from pipelines.extract.errors import ExtractError, MalformedAnswer, NotProvable
+from pipelines.extract.errors import OF_ONE_UNIT, PASSING, ExtractError, MalformedAnswer, NotProvable
 from pipelines.extract.family import PROVABLE, Node
 from pipelines.raw.database import transaction
 from pipelines.raw.usage import read_budget
@@ -46,6 +46,9 @@ from pipelines.tables.families import ROW_TABLES
 # Number and length of the ranges that one cycle verifies at most: live tracking does not wait for the rest.
 RANGES_PER_CYCLE = 20
 BLOCKS_PER_RANGE = sampling.BLOCKS_PER_RANGE
+# Whole blocks and their traces are read for native value.
+NATIVE_RANGES_PER_CYCLE = 5
+NATIVE_BLOCKS_PER_RANGE = 100
 # Judging a block costs a request for its receipts.
 _BLOCKS_JUDGED_PER_CYCLE = 200
 
@@ -88,7 +91,7 @@ class _Verdict:
 def verify(collector: Collector) -> None:
     """Verify some of the final ranges that earlier cycles collected and that are not verified yet.
 
-    A failed second reading is recorded and retried in a later cycle; it stops nothing. No piece is read after the
+    A failed second reading is recorded and retried in a later cycle; it stops no other. No piece is read after the
     network's requests of the day are used up.
     """
     connection, network = collector.connection, collector.network
@@ -102,7 +105,12 @@ def verify(collector: Collector) -> None:
             for piece in pending:
                 if read_budget(connection, network).waits_until is not None:
                     return
-                verifier.verify(piece)
+                try:
+                    verifier.verify(piece)
+                except OF_ONE_UNIT as error:
+                    if isinstance(error, PASSING):
+                        raise
+                    collector.note(error, f"second reading: {error}")
                 record_others(connection, second, WorkClass.SECOND_READING)
         except ExtractError as error:
             collector.note(error, f"second reading: {error}")
@@ -120,7 +128,7 @@ def _pending_pieces(collector: Collector) -> list[_Piece]:
     left = {
         watched: missing
         for watched, ranges in read_coverage(connection, network).items()
-        if watched.kind != "native"
+        if watched.kind in collector.node.reread_kinds
         and (missing := difference(_up_to(ranges, collector.final_number), in_full.get(watched, [])))
     }
     if not left:
@@ -138,15 +146,19 @@ def _pending_pieces(collector: Collector) -> list[_Piece]:
         if mode is Verification.FULL:
             wanted[watched] = ranges
         elif mode is None:
-            wanted[watched] += intersection(ranges, tracked.get(watched, []))
+            of_subject = Watched(tracked_kind(watched.kind), watched.address)
+            wanted[watched] += intersection(ranges, tracked.get(of_subject, []))
         sampled[watched] = [] if mode is Verification.OFF else difference(ranges, [*wanted[watched], *open_[watched]])
         wanted[watched] = difference(wanted[watched], open_[watched])
     most_open = max(RANGES_PER_CYCLE // 4, 1)
     pieces = list(islice(_pieces(segments_of(open_, in_full), BLOCKS_PER_RANGE), most_open))
+    most_native = NATIVE_RANGES_PER_CYCLE
     for piece in _pieces(segments_of(wanted, in_full), BLOCKS_PER_RANGE):
         if len(pieces) == RANGES_PER_CYCLE:
             return pieces
-        pieces.append(piece)
+        most_native -= piece.segment.kind == "native"
+        if most_native >= 0 or piece.segment.kind != "native":
+            pieces.append(piece)
     samples = _pieces(segments_of(sampled, verified), sampling.BLOCKS_PER_SAMPLE)
     return pieces + [piece._replace(is_sampled=True) for piece in islice(samples, RANGES_PER_CYCLE - len(pieces))]
 
@@ -158,7 +170,9 @@ def _up_to(ranges: Iterable[BlockRange], last: int) -> list[BlockRange]:
 def _pieces(segments: Iterable[Segment], width: int) -> Iterator[_Piece]:
     """Cut segments to a width, and join neighbouring parts within it to one piece."""
     piece: _Piece | None = None
+    widest = width
     for segment in segments:
+        width = min(widest, NATIVE_BLOCKS_PER_RANGE) if segment.kind == "native" else widest
         for first in range(segment.covered.first, segment.covered.last + 1, width):
             part = BlockRange(first, min(first + width - 1, segment.covered.last))
             if piece is not None and (piece.segment.kind, piece.segment.addresses) == (segment.kind, segment.addresses):
@@ -211,11 +225,15 @@ class _Verifier:
         It begins one block early, so that the request never equals the one of the first reading.
         """
         first, last = segment.covered
-        asked = segment._replace(covered=BlockRange(max(first - 1, FIRST_BLOCK), last))
+        earlier = max(first - 1, FIRST_BLOCK)
+        if any(unit.block == earlier for unit, _ in self.collector.unread.blocks()):
+            earlier = first
+        asked = segment._replace(covered=BlockRange(earlier, last))
         is_equal = True
         for part in self.second.collect(asked, self.collector.final_number):
-            blocks = intersection(wanted, [part.covered])
-            if not blocks:
+            untraced = [BlockRange(number, number) for number in part.untraced]
+            blocks = difference(intersection(wanted, [part.covered]), untraced)
+            if not blocks or part.unread:
                 continue
             of_part = segment._replace(covered=BlockRange(blocks[0].first, blocks[-1].last))
             read = {name: within(frame, blocks) for name, frame in part.rows.items()}
@@ -258,6 +276,8 @@ class _Verifier:
 
     def _proven(self, segment: Segment, hashes: Mapping[int, str]) -> Mapping[str, pl.DataFrame] | None:
         """Read the rows of a block from any provider that can prove them; None where none can."""
+        if segment.kind == "native":
+            return None
         node, block = self.collector.node, segment.covered.first
         judges = [node] if PROVABLE in self.collector.capabilities else []
         if self.second.provider != node.provider:

@@ -97,14 +97,12 @@ class BalanceCheck:
         pairs = [(figure.token, figure.holder) for figure in figures if figure.holder is not None]
         read: dict[tuple[str, str | None], str | None] = {}
         if supplies:
-            frame = self.node.supplies(supplies, number, hash_)
-            for token, text in zip(supplies, frame["total_supply_raw"], strict=True):
+            for token, *_, text in self.node.supplies(supplies, number, hash_).iter_rows():
                 read[token, None] = text
         if pairs:
-            frame = self.node.balances(pairs, number, hash_)
-            for pair, text in zip(pairs, frame["quantity_raw"], strict=True):
-                read[pair] = text
-        texts = [read[figure.token, figure.holder] for figure in figures]
+            for token, holder, *_, text in self.node.balances(pairs, number, hash_).iter_rows():
+                read[token, holder] = text
+        texts = [read.get((figure.token, figure.holder)) for figure in figures]
         return [None if text is None else int(text) for text in texts]
 
     def _block_of(self, figure: _Figure, low: int, high: int, value: int) -> int:

@@ -11,6 +11,7 @@ The names never change, so that tools such as restic, borg and rsync store only 
 import hashlib
 import json
 import re
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -116,6 +117,7 @@ def read_backup(folder: Path) -> Backup:
     """
     path = folder / MANIFEST
     try:
+        _plain_size(path)
         fields = read_json(path, _MOST_MANIFEST_BYTES)
         files = tuple(BackupFile(**file) for file in fields["files"])
         created_at, release, epoch = datetime.fromisoformat(fields["createdAt"]), fields["version"], fields["epoch"]
@@ -136,14 +138,18 @@ def read_backup(folder: Path) -> Backup:
 
 
 def check_complete(backup: Backup) -> None:
-    """Check that every file that the manifest names exists.
+    """Check that every file that the manifest names is a plain file of the stated size; no file is read.
 
     Raises:
-        BackupError: a file is missing.
+        BackupError: a file is missing, is another one, or is a link, pipe, device or folder.
     """
-    for path in places_in(backup).values():
-        if not path.exists():
-            raise BackupError(f"{path} is missing; use another backup")
+    for file in backup.files:
+        try:
+            size = _plain_size(backup.folder / file.name)
+        except FileNotFoundError as error:
+            raise BackupError(f"{error.filename} is missing; use another backup") from error
+        if size != file.bytes:
+            raise _changed(backup, file)
 
 
 def check_files(backup: Backup, places: dict[str, Path], checked: Callable[[int], None] = lambda _: None) -> None:
@@ -159,10 +165,26 @@ def check_files(backup: Backup, places: dict[str, Path], checked: Callable[[int]
     for file in backup.files:
         path = places[file.name]
         if path.stat().st_size != file.bytes or _hash(path, checked) != file.sha256:
-            raise BackupError(
-                f"{backup.folder / file.name} is damaged: it is not the file that {MANIFEST} describes; use another "
-                "backup"
-            )
+            raise _changed(backup, file)
+
+
+def _changed(backup: Backup, file: BackupFile) -> BackupError:
+    return BackupError(
+        f"{backup.folder / file.name} is damaged: it is not the file that {MANIFEST} describes; use another backup"
+    )
+
+
+def _plain_size(path: Path) -> int:
+    """Return the size of a plain file. A link may lead out of the backup; a pipe or a device has no end.
+
+    Raises:
+        BackupError: it is another kind of file.
+        FileNotFoundError: there is none.
+    """
+    found = path.lstat()
+    if not stat.S_ISREG(found.st_mode):
+        raise BackupError(f"{path} is no plain file; use another backup")
+    return found.st_size
 
 
 def places_in(backup: Backup) -> dict[str, Path]:

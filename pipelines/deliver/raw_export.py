@@ -72,7 +72,6 @@ def export_raw(
     if not warehouse.exists():
         raise _nothing_collected(network.name)
     with new_folder(folder) as partial:
-        partial.chmod(0o700)  # the copy and the files are of all tenants
         with warehouse.open_copy(partial, copying) as connection:
             create_tables(connection)
             connection.execute("set threads = 2")

@@ -1,6 +1,6 @@
 """Restore of a backup into the data folder; a kill at any moment leaves the old or the new state.
 
-1. Copy the files beside their places, as `.NAME.restore`, and compare them with the manifest.
+1. Copy the files beside their places, as `.NAME.restore`, compare them with the manifest, and open them.
 2. Write `restore.json` by rename: from then on the new state is decided, and a killed restore can only be completed.
 3. Rename present data to `NAME.TIME.aside`, and the copies into their places; delete `restore.json`.
 
@@ -16,17 +16,28 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import duckdb
 from packaging.version import Version
 
-from control.backups import POSTGRES_DUMP, SQLITE_COPY, check_program, copy_name, load_dump, sqlite_path
+from control.backups import (
+    POSTGRES_DUMP,
+    SQLITE_COPY,
+    check_program,
+    copy_name,
+    find_no_store,
+    load_dump,
+    sqlite_path,
+)
 from control.clock import utc_now
 from control.errors import StoreUnavailable
 from control.settings import Settings
 from control.store import open_store
 from pipelines.deliver.backup import Backup, BackupError, check_complete, check_files, read_backup
-from warehouse.copies import Listener, copy_pairs
-from warehouse.folders import sync
+from warehouse.copies import Listener, copy_pairs, link
+from warehouse.damage import check_length, reason
+from warehouse.folders import is_database, scratch_folder, sync
 from warehouse.lock import writer_lock
+from warehouse.opening import connect
 from warehouse.port import Warehouse
 
 _JOURNAL = "restore.json"
@@ -205,6 +216,7 @@ def _stage(settings: Settings, backup: Backup, listener: Listener) -> _Journal:
     try:
         copy_pairs([(backup.folder / name, path) for name, path in staged.items()], settings.data_dir, listener)
         check_files(backup, staged)
+        _check_opens(settings, backup, staged)
     except BaseException:
         _remove_staged(settings)
         raise
@@ -217,6 +229,32 @@ def _stage(settings: Settings, backup: Backup, listener: Listener) -> _Journal:
     )
     places = tuple(targets[name] for name in staged if name != POSTGRES_DUMP)
     return _Journal(restored, former, places, staged.get(POSTGRES_DUMP))
+
+
+def _check_opens(settings: Settings, backup: Backup, staged: dict[str, Path]) -> None:
+    """Open the copies of SQLite's and DuckDB's files; `pg_restore` checks a dump.
+
+    The hashes only say that the files are those of the manifest's author.
+
+    Raises:
+        BackupError: a file does not open.
+    """
+    if (control := staged.get(SQLITE_COPY)) is not None and (fault := find_no_store(control)) is not None:
+        raise _unusable(backup, SQLITE_COPY, fault)
+    with scratch_folder(settings.data_dir / ".restore") as folder:
+        for name, path in staged.items():
+            if is_database(name):
+                link(path, folder / name)  # DuckDB finds a log by the name of its database
+        for path in folder.glob("*.duckdb"):
+            try:
+                with closing(connect(path, 0, read_only=True)) as connection:
+                    check_length(connection, path)
+            except duckdb.Error as error:
+                raise _unusable(backup, path.name, reason(error)) from error
+
+
+def _unusable(backup: Backup, name: str, fault: str) -> BackupError:
+    return BackupError(f"{backup.folder / name} cannot be opened ({fault}); use another backup")
 
 
 def _former(settings: Settings, stamp: str) -> Iterator[tuple[Path, Path]]:

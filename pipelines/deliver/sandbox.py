@@ -20,6 +20,7 @@ from typing import Any
 
 from control.clock import utc_now
 from control.settings import Settings
+from pipelines.tables.families import DERIVED_TABLES
 from warehouse.copies import Listener, check_unused, open_copy
 from warehouse.folders import FolderError, new_folder
 from warehouse.port import Warehouse
@@ -131,7 +132,7 @@ def _check_replaceable(folder: Path) -> None:
 
 
 def _remove_descriptors(folder: Path) -> None:
-    """Remove the whole descriptors of wallets from the copy, which models do not need.
+    """Remove the whole descriptors of wallets, and what derives from them, from the copy: models do not need them.
 
     Deleted bytes may remain in the file.
     """
@@ -139,6 +140,8 @@ def _remove_descriptors(folder: Path) -> None:
         columns = "from duckdb_columns() where table_name = 'control_subjects' and column_name = 'descriptor'"
         if connection.execute(columns).fetchone() is not None:
             connection.execute("update raw.control_subjects set descriptor = null where descriptor is not null")
+        for table in DERIVED_TABLES:
+            connection.execute(f"drop table if exists raw.{table}")
 
 
 def _newest_batch(folder: Path) -> int:

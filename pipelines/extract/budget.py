@@ -22,7 +22,7 @@ class Budget:
     """
 
     def __init__(self, seconds: float, megabytes: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self._seconds = seconds
+        self.seconds = seconds
         self._megabytes = megabytes
         self._clock = clock
         self._lock = threading.Lock()
@@ -32,7 +32,11 @@ class Budget:
         """Reset the budget to all of its time and bytes."""
         with self._lock:
             self._bytes_left = self._megabytes * 1_000_000
-            self.deadline = self._clock() + self._seconds
+            self.deadline = self._clock() + self.seconds
+
+    def share(self, part: float) -> "Budget":
+        """Return a budget of its own with a part of the time, from now on, and of the bytes."""
+        return Budget(self.seconds * part, max(int(self._megabytes * part), 1), self._clock)
 
     def received(self, answer_bytes: int) -> None:
         """Take the bytes of an answer off the budget."""
@@ -43,7 +47,7 @@ class Budget:
         """Return which budget is used up, and the setting that raises it; None where neither is."""
         if self._clock() >= self.deadline:
             return (
-                f"the network used up its {self._seconds:g} s of this cycle; the next cycles continue; if the node is "
+                f"the network used up its {self.seconds:g} s of this cycle; the next cycles continue; if the node is "
                 f"honest and slow, raise {SECONDS_SETTING}"
             )
         if self._bytes_left <= 0:

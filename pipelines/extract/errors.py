@@ -34,9 +34,11 @@ class ExtractError(Exception):
         from_block, to_block: blocks of the request, both included; None where the call names none.
         detail: what happened, in our own words, because tenants read it: neither host nor words of the provider.
         words: the provider's words, cut and without keys; for the log alone.
+        is_divisible: whether a part of the request may work.
     """
 
     words = ""
+    is_divisible = True
 
     def __init__(
         self, network: str, call: str, from_block: int | None = None, to_block: int | None = None, detail: str = ""
@@ -197,6 +199,13 @@ class NotProvable(ExtractError):
 
 class BudgetSpent(ExtractError):
     """The network used up a budget of the cycle; the detail names the budget and its setting."""
+
+
+PASSING = (NodeUnreachable, RateLimited)
+"""Failures that waiting may end: a unit is at fault if it fails so in two cycles."""
+
+OF_ONE_UNIT = (*PASSING, RangeRefused, MalformedAnswer, CallRefused, StateUnavailable)
+"""Failures that one contract, wallet, block or transaction may cause alone, while the node answers for all others."""
 
 
 class PriceSourceError(ExtractError):

@@ -32,7 +32,8 @@ from pipelines.extract.data_sets import FileForm
 from pipelines.extract.errors import ExtractError
 from pipelines.extract.metering import Meter
 from pipelines.extract.prices.protocol import PriceClient
-from pipelines.rows import Segment
+from pipelines.extract.units import Unit, UnreadUnits
+from pipelines.rows import Kind, Segment
 from pipelines.tables.sources import TABLES
 from pipelines.tables.table import RowTable
 
@@ -94,12 +95,14 @@ class Part:
         rows: by raw table; contains each table of the segment's kind, with its columns even if it has no rows.
         unread: errors because of which movements inside transactions are missing; balance readings then show their
             sums.
+        untraced: those of single blocks, which the node cannot trace although it traces others; they are tried again.
         headers: HEADERS of the rows' blocks where these do not come from the node, with parents where they are known.
     """
 
     covered: BlockRange
     rows: Mapping[str, pl.DataFrame]
     unread: Sequence[ExtractError] = field(default=())
+    untraced: Mapping[int, ExtractError] = field(default_factory=dict)
     headers: pl.DataFrame | None = None
 
 
@@ -124,8 +127,14 @@ class Node(Protocol):
     stored: StoredRows | None
     """Rows of earlier cycles, and of parts yielded before; the caller sets it. None: none is stored."""
 
+    unread: UnreadUnits | None
+    """Units that cannot be read, which the node leaves out; the caller sets it. None: nothing is left out."""
+
     header_call: str
     """Name of the call in errors about headers."""
+
+    reread_kinds: frozenset[Kind]
+    """Kinds of rows of which a second reading can tell more than the first one did."""
 
     oldest_genesis: datetime
     """Time before which no chain of the family began."""
@@ -137,6 +146,10 @@ class Node(Protocol):
     @property
     def meter(self) -> Meter:
         """Meter of the node's requests and answers."""
+
+    @property
+    def seconds(self) -> float:
+        """Time of the network in one cycle; infinite without a budget."""
 
     def other(self) -> "Node":
         """Open a node that uses another provider than `provider`, where one is configured; the caller closes it."""
@@ -181,6 +194,35 @@ class Node(Protocol):
             RangeRefused: a single block is refused.
         """
 
+    def check(self, kind: Kind, block_number: int, addresses: Sequence[str] = ()) -> None:
+        """Read rows of one block and discard them: a control while the unit at fault is searched.
+
+        Args:
+            addresses: whose rows to read; empty: those of an address that nobody uses.
+
+        Raises:
+            ExtractError: the node cannot read them.
+        """
+
+    def hurry(self, is_hurried: bool) -> None:
+        """Set whether to give up an answer after few seconds, while the unit at fault is searched."""
+
+    def derived(self) -> Iterator[tuple[str, pl.DataFrame]]:
+        """Compute rows of `DERIVED_TABLES` that are not stored yet from the configured addresses; no call of the node.
+
+        Yields:
+            A table's name with its rows, without the network; the caller stores them at once.
+
+        Raises:
+            BudgetSpent: the time is used up, and wallets with views lack rows. The parts before it are stored.
+        """
+
+    def unready(self) -> Sequence[str]:
+        """Return the wallets that cannot be collected before more rows of `derived` are stored.
+
+        Their windows and history requests wait; those of other wallets do not.
+        """
+
     def outgrown(self) -> Sequence[str]:
         """Return the wallets with more addresses than their stored rows were collected for.
 
@@ -212,15 +254,15 @@ class Node(Protocol):
         """Read balances of (token, holder) at the end of a block.
 
         Returns:
-            BALANCES; one row per pair, in their order. 0 where there is no token at that block, null where the token
-            does not return a balance.
+            BALANCES; one row per pair that can be read, in their order. 0 where there is no token at that block, null
+            where the token does not return a balance. A pair without a row is in `unread`.
         """
 
     def supplies(self, tokens: Sequence[str], block_number: int, block_hash: str) -> pl.DataFrame:
         """Read total supplies at the end of a block.
 
         Returns:
-            SUPPLIES; one row per token, in their order; 0 and null as in `balances`.
+            SUPPLIES; one row per token that can be read, in their order; 0 and null as in `balances`.
         """
 
     def balance_changes(self, ranges: Sequence[BalanceRange], most_reads: int) -> pl.DataFrame:
@@ -260,6 +302,13 @@ class Node(Protocol):
         Returns:
             METADATA; one row per token, in their order. contract_status is Fungible, NotFungible, NoContract or
             Unknown.
+        """
+
+    def read_units(self, units: Sequence[Unit], head: Header) -> Iterator[tuple[Unit, ExtractError | None]]:
+        """Read contracts, calls and wallets once more at the head, one by one; yield each with its error, if any.
+
+        Raises:
+            ExtractError: the node answers nothing of the kind.
         """
 
     def cost_of_full(self, blocks: int) -> str:

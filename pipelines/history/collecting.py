@@ -1,6 +1,7 @@
 """History requests: past ranges that tenants requested, collected part by part while live tracking continues.
 
 A slice fits into the time between two cycles. Every unfinished request advances by one part in turn, on any network.
+Turns go on from one slice to the next: a slow network or a long request does not delay all others.
 Ranges of several requests are collected once. Collected parts remain stored, so a killed slice loses only its current
 part.
 """
@@ -11,7 +12,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import duckdb
 
@@ -51,10 +52,11 @@ from pipelines.history.requests import (
     open_requests,
     resolve_request,
 )
+from pipelines.history.turns import in_turn, last_served, record_turn
 from pipelines.lake.giving import give_or_note
 from pipelines.lake.taking import has_bulk_run, take
 from pipelines.raw.usage import read_budget
-from pipelines.rows import Segment, WorkClass
+from pipelines.rows import Kind, Segment, WorkClass
 from warehouse.lakes import Lake
 
 # Failures of the node as a whole: no request can advance.
@@ -63,6 +65,7 @@ _OUTAGES = (NodeUnreachable, RateLimited, BudgetSpent)
 _REFUSALS = (CallRefused, RangeRefused, StateUnavailable)
 
 _LEFT = "a bulk run collects the history of this network; the request continues with its results, or after its end"
+_UNREADY = "the addresses of the wallet are derived first; the request continues after that"
 
 
 class _Unanswerable(Exception):
@@ -109,8 +112,13 @@ class _Work:
     left_until: int
 
     def add_missing(self) -> None:
-        """Add a reading from the node for each segment that is still missing, without the blocks left to a bulk run."""
-        for segment in self._missing():
+        """Add a reading from the node for each segment that is still missing, without the blocks left to a bulk run.
+
+        The first one follows, by kind and address, the one that was served last.
+        """
+        served = last_served(self.collector.connection, self.collector.network)
+        missing = sorted(self._missing(), key=lambda segment: (_key(segment) <= served, _key(segment)))
+        for segment in missing:
             first, last = segment.covered
             if last > self.left_until:
                 rest = segment._replace(covered=BlockRange(max(first, self.left_until + 1), last))
@@ -132,7 +140,17 @@ class _Work:
                 left = BlockRange(first, min(last, self.left_until))
                 waiting = concerned_requests(connection, network, segment.kind, segment.addresses, left)
                 note_errors(connection, dict.fromkeys(waiting, f"{network}: {_LEFT}"))
+        for unit, reason in self.collector.unread.blocks():
+            assert unit.block is not None
+            block = BlockRange(unit.block, unit.block)
+            waiting = concerned_requests(connection, network, cast(Kind, unit.part), [unit.address], block)
+            note_errors(connection, dict.fromkeys(waiting, f"{network}: {reason}"))
         record_others(self.collector.connection, self.collector.node, WorkClass.HISTORY)
+
+
+def _key(segment: Segment) -> str:
+    """Return the name of a segment in the order of turns."""
+    return f"{segment.kind} {segment.addresses[0]}"
 
 
 def collect_history(
@@ -164,8 +182,10 @@ def collect_history(
         is_bulk: this is the bulk run, to which shards leave the history of a network.
     """
     with ExitStack() as stack:
-        works = []
-        for network in networks.values():
+        works: list[_Work] = []
+        for network in in_turn(connection, networks):
+            if works and is_over():
+                break
             requests = [
                 request
                 for request in open_requests(connection, network.name)
@@ -175,9 +195,13 @@ def collect_history(
                 lake = (lakes or {}).get(network.name)
                 budget = None if make_budget is None else make_budget()
                 node = stack.enter_context(closing(open_node(network, budget=budget)))
+                record_turn(connection, network.name)
                 if work := _begin(connection, node, requests, batch_id, budget, staging, lake, is_bulk=is_bulk):
                     works.append(work)
-        on_progress()
+                    # Even if the time is over: the next slice begins with another network.
+                    if work.missing:
+                        _advance(connection, work)
+                on_progress()
         while not is_over() and any(work.missing for work in works):
             for work in works:
                 if work.missing and not is_over():
@@ -225,8 +249,12 @@ def _begin(
     try:
         capabilities = node.probe()
         head = header_of(node.headers([head_number]).row(0))
+        collector = Collector(connection, node, capabilities, final_number, batch_id, report, WorkClass.HISTORY)
+        unready = set(node.unready())
         for request in requests:
-            if not request.is_resolved and not _waits(connection, network):
+            if not request.is_resolved and request.address in unready:
+                note_unresolved(connection, request, network, f"{network}: {_UNREADY}")
+            elif not request.is_resolved and not _waits(connection, network):
                 try:
                     _settle(connection, node, capabilities, head, request, batch_id)
                 except ExtractError as error:
@@ -246,7 +274,6 @@ def _begin(
         return None
     finally:
         record_others(connection, node, WorkClass.HISTORY)
-    collector = Collector(connection, node, capabilities, final_number, batch_id, report, WorkClass.HISTORY)
     work = _Work(collector, head, deque(), budget, lake, final_number if is_left else -1)
     if is_left:
         staging = None
@@ -273,6 +300,7 @@ def _advance(connection: duckdb.DuckDBPyConnection, work: _Work) -> None:
         work.stop()
         return
     reading = work.missing.popleft()
+    record_turn(connection, work.collector.network, None if reading.is_first else _key(reading.segments[0]))
     # Each part has the whole budget: networks take turns, and another network must not use up this one's.
     if work.budget is not None:
         work.budget.restart()

@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Final
 
-from pipelines.tables.families import ROW_TABLES
+from pipelines.tables.families import DERIVED_TABLES, ROW_TABLES
 
 
 class Rule(StrEnum):
@@ -87,6 +87,7 @@ RULES: dict[str, Rule] = {
     "control_manual_prices": Rule.COPIED,
     "control_price_reviews": Rule.COPIED,
     "control_price_discoveries": Rule.COPIED,
+    **dict.fromkeys(DERIVED_TABLES, Rule.COPIED),
     # Records of cycles.
     "batches": Rule.SHARD,
     "transforms": Rule.SHARD,
@@ -99,6 +100,8 @@ RULES: dict[str, Rule] = {
     "requests_spent": Rule.SHARD,
     "reorganisations": Rule.SHARD,
     "checked_times": Rule.SHARD,
+    "unread_units": Rule.SHARD,
+    "history_turns": Rule.SHARD,
     "verifications": Rule.SHARD,
     # The new shard reads these blocks again, since no second reading of them is recorded.
     "disputed_answers": Rule.SHARD,

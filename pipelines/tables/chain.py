@@ -1,7 +1,7 @@
 """Data from the networks: definitions, node states, blocks, transfers, transactions and readings of contracts."""
 
 from pipelines.tables.common import BATCH_ID, BLOCK_HASH, BLOCK_NUMBER, NETWORK, SUBJECT_KEY, TOKEN_ADDRESS
-from pipelines.tables.families import ROW_TABLES
+from pipelines.tables.families import DERIVED_TABLES, ROW_TABLES
 from pipelines.tables.table import (
     BATCHES,
     BIGINT,
@@ -191,6 +191,7 @@ SOURCE = Source(
             ),
         ),
         *ROW_TABLES.values(),
+        *DERIVED_TABLES.values(),
         Table(
             "token_metadata",
             "Data that contracts returned about themselves when they were read for a tenant.",

@@ -179,6 +179,28 @@ SOURCE = Source(
             Column("failed_at", TIMESTAMP, "Time of the failure, UTC."),
         ),
         Table(
+            "unread_units",
+            "Contracts, calls, wallets and blocks that cannot be read while the node answers for others. They are left "
+            "out until their next try.",
+            "One row per network and unit.",
+            NETWORK,
+            Column(
+                "unit_kind",
+                VARCHAR,
+                "contract: all its calls; call: one of them; wallet: its native balance; block: rows of an address in "
+                "a block; traces: internal transfers of a block.",
+            ),
+            Column("address", VARCHAR, "Contract, or the wallet or token with the rows; empty for traces."),
+            Column("part", VARCHAR, "Calldata of a call, 0x text, or the kind of a block's rows; else empty."),
+            optional("block_number", BIGINT, "Number of the block; null for the other kinds."),
+            Column("call", VARCHAR, "Call that failed."),
+            Column("reason", VARCHAR, "Explanation in words."),
+            Column("failure_count", BIGINT, "Tries since it was blamed; 0 after a first failure that may pass."),
+            Column("failed_at", TIMESTAMP, "Time of the last failure, UTC."),
+            Column("next_try_at", TIMESTAMP, "Time of the next try, UTC."),
+            BATCH_ID,
+        ),
+        Table(
             "collections",
             "Collected ranges and rows, for the report of the cycle.",
             "One row per cycle, network, table and range.",
@@ -243,7 +265,7 @@ SOURCE = Source(
         ),
         Table(
             "lost_readings",
-            "Balances whose readings a reorganisation removed; they must be read again.",
+            "Balances to read at the newest block: a reorganisation removed their readings, or they could not be read.",
             "One row per network, token, holder and tenant.",
             NETWORK,
             Column("token_address", VARCHAR, "Contract of the token, lower-case 0x text."),
@@ -314,6 +336,14 @@ SOURCE = Source(
             Column("status", VARCHAR, "Running, Succeeded, Failed or Cancelled; Pending before it is resolved."),
             Column("worked_blocks", BIGINT, "Number of blocks that were read for it."),
             Column("worked_seconds", DOUBLE, "Time that reading them took, in seconds."),
+        ),
+        Table(
+            "history_turns",
+            "Turns of networks in the collection of history.",
+            "One row per network.",
+            NETWORK,
+            Column("turn", BIGINT, "Number of its last turn, ascending over all networks."),
+            Column("served", VARCHAR, "Kind and first address of the rows that were read last; may be empty."),
         ),
         Table(
             "attestation_requests",

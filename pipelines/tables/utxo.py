@@ -1,7 +1,7 @@
 """Rows of chains of outputs, as addresses see them: transactions, received outputs, and outputs found by scans."""
 
 from pipelines.tables.common import BATCH_ID, BLOCK_HASH, BLOCK_NUMBER, NETWORK
-from pipelines.tables.table import BIGINT, BIGNUM, BOOLEAN, INTEGER, TEXTS, VARCHAR, Column, RowTable, optional
+from pipelines.tables.table import BIGINT, BIGNUM, BOOLEAN, INTEGER, TEXTS, VARCHAR, Column, RowTable, Table, optional
 
 ADDRESS = Column("address", VARCHAR, "The watched address, or `keys:` and the identity of a wallet of keys.")
 OUTPUT_KEY = Column(
@@ -111,4 +111,17 @@ UTXO_KEY_RANGES = RowTable(
     parties=("address",),
 )
 
+UTXO_SCRIPTS = Table(
+    "utxo_scripts",
+    "Output scripts of wallets of keys. They follow from the keys, and never change.",
+    "One row per network, wallet, branch and index.",
+    NETWORK,
+    Column("address", VARCHAR, "`keys:` and the identity of the wallet of keys."),
+    Column("branch", INTEGER, "Branch of the wallet: 0 or 1."),
+    Column("address_index", INTEGER, "Index in the branch."),
+    Column("script", VARCHAR, "The output script, hexadecimal."),
+    Column("paid_address", VARCHAR, "Address of the script."),
+)
+
 TABLES = (UTXO_TRANSACTIONS, UTXO_OUTPUTS, UTXO_OPENINGS, UTXO_KEY_RANGES)
+DERIVED_TABLES = (UTXO_SCRIPTS,)

@@ -13,8 +13,9 @@ def resolve_windows(connection: duckdb.DuckDBPyConnection, node: Node, head: Hea
     """Resolve new and newly closed windows to block ranges; return their number.
 
     A window begins with the first block at or after its opening. It ends before the first block at or after its
-    closing. If the head has not reached that moment yet, the window waits for a later cycle. If stored block times
-    contradict a resolved window, false times resolved it, and it is resolved again.
+    closing. If the head has not reached that moment yet, or the family is not ready for the wallet, the window waits
+    for a later cycle. If stored block times contradict a resolved window, false times resolved it, and it is resolved
+    again.
 
     The network's definition at the opening sets how native value is collected. A history request that ends at a
     window's start may have been clipped to an older head; it is extended to the block before the window.
@@ -26,8 +27,8 @@ def resolve_windows(connection: duckdb.DuckDBPyConnection, node: Node, head: Hea
     pending = connection.execute(
         """
         select
-            windows.window_key, windows.subject_key, subjects.kind, windows.opened_at, windows.closed_at,
-            ranges.from_block, ranges.native,
+            windows.window_key, windows.subject_key, subjects.kind, subjects.address, windows.opened_at,
+            windows.closed_at, ranges.from_block, ranges.native,
             exists (
                 select 1
                 from raw.blocks
@@ -66,7 +67,10 @@ def resolve_windows(connection: duckdb.DuckDBPyConnection, node: Node, head: Hea
         return blocks[instant]
 
     resolved, contradicted = [], []
-    for window_key, subject_key, kind, opened_at, closed_at, known, known_native, is_contradicted in pending:
+    unready = set(node.unready()) if pending else set()
+    for window_key, subject_key, kind, address, opened_at, closed_at, known, known_native, is_contradicted in pending:
+        if address in unready:
+            continue
         if is_contradicted:
             contradicted.append((window_key, subject_key))
         known_from = None if is_contradicted else known

@@ -8,13 +8,17 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
+from ipaddress import ip_network
+from select import select
 
 import httpx
 import pytest
 
 from api.app import create_app
+from api.http.connections import ConnectionSweeper
 from api.server import MOST_HEAD_BYTES
 from tests.api.world import World
 from tests.chain.process import free_port, tied_to_parent
@@ -111,6 +115,41 @@ def test_connection_without_a_whole_head_is_closed(port: int, sent: bytes) -> No
 
 def test_connection_that_stays_idle_behind_an_answer_is_closed(port: int) -> None:
     assert status(received(port, _LIVE + b"\r\n")) == 200
+
+
+@pytest.fixture
+def swept(world: World) -> Callable[..., AbstractContextManager[int]]:
+    """Serve with limits on the connections of one client, and without one on the time of a head; yield the port."""
+
+    @contextmanager
+    def serve(**limits: float) -> Iterator[int]:
+        found = free_port()
+        sweeper = ConnectionSweeper(found, [ip_network("127.0.0.1")], **limits)  # type: ignore[arg-type]
+        with serving_app(create_app(replace(world.settings, api_port=found)), found, 3600, sweeper):
+            yield found
+
+    return serve
+
+
+def test_connections_of_one_client_beyond_its_share_are_closed_and_others_are_answered(
+    swept: Callable[..., AbstractContextManager[int]],
+) -> None:
+    with swept(most_of_one_client=2, first_byte_seconds=3600) as port, ExitStack() as sockets:
+        held = []
+        for _ in range(6):
+            held.append(sockets.enter_context(socket.socket()))
+            held[-1].bind(("127.0.0.2", 0))
+            held[-1].connect(("127.0.0.1", port))
+            held[-1].sendall(b"GET")
+        eventually(lambda: len(select(held, [], [], 0)[0]) == 4, "four connections are closed")
+        assert is_live(port)
+
+
+def test_connection_that_sends_nothing_is_closed_before_the_time_of_its_head(
+    swept: Callable[..., AbstractContextManager[int]],
+) -> None:
+    with swept(most_of_one_client=2, first_byte_seconds=0) as port:
+        assert received(port) == b""
 
 
 @pytest.mark.ci

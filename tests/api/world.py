@@ -114,6 +114,7 @@ genesis_hash = "000000000019d6689c085ae165831e934ff763ae46a2a6c172b3f1b60a8ce26f
 pubkey_hash_prefix = 0
 script_hash_prefixes = [5]
 segwit_prefix = "bc"
+proof_of_work = "sha256d"
 rpc = ["${LEDGERMART_TEST_UNSET_RPC_URL}"]
 native = { symbol = "BTC", decimals = 8 }
 finality_depth = 6

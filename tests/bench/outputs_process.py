@@ -24,7 +24,7 @@ from pipelines.extract.prefetch import map_in_order
 from pipelines.extract.utxo.blocks import BLOCKS_PER_REQUEST
 from pipelines.extract.utxo.dialect import UTXO
 from pipelines.extract.utxo.family import UtxoNode
-from pipelines.extract.utxo.headers import read_hashes, read_headers
+from pipelines.extract.utxo.headers import read_hashes
 from pipelines.network_cycle import collect_network
 from pipelines.raw.database import open_warehouse
 from pipelines.rows import Segment
@@ -57,7 +57,7 @@ def main(part: str, folder: str, url: str, first: str, last: str, *addresses: st
     found: dict[str, Any] = {}
     if part == "cycle":
         path = Path(folder) / "warehouse.duckdb"
-        opened_at = read_headers(client, [covered.first])["block_time"][0].replace(tzinfo=UTC)
+        opened_at = node.headers([covered.first])["block_time"][0].replace(tzinfo=UTC)
         subjects = [
             record("control_subjects", number, f"wal_{number}", "wallet", "ten_bench", "led_bench", _NETWORK, address,
                    created_at=opened_at)

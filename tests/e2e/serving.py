@@ -6,11 +6,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from ipaddress import ip_network
 
 from litestar import Litestar
 
 from api.app import create_app
-from api.server import HEAD_SECONDS, serve_until
+from api.http.connections import ConnectionSweeper
+from api.server import HEAD_SECONDS, MOST_OF_ONE_CLIENT, serve_until
 from control.settings import Settings
 from tests.chain.process import free_port
 from tests.waiting import eventually
@@ -24,16 +26,22 @@ def serving(settings: Settings) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}"
 
 
+def trusting(port: int) -> ConnectionSweeper:
+    return ConnectionSweeper(port, [ip_network("127.0.0.0/8")], MOST_OF_ONE_CLIENT, HEAD_SECONDS)
+
+
 @contextmanager
-def serving_app(app: Litestar, port: int, head_seconds: float = HEAD_SECONDS) -> Iterator[None]:
-    """Serve an application on a port."""
+def serving_app(
+    app: Litestar, port: int, head_seconds: float = HEAD_SECONDS, sweeper: ConnectionSweeper | None = None
+) -> Iterator[None]:
+    """Serve an application on a port; by default all clients are trusted."""
     stopped = threading.Event()
     begun: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
 
     async def serve() -> None:
         stopping = asyncio.Event()
         begun.append((asyncio.get_running_loop(), stopping))
-        await serve_until(stopping, app, "127.0.0.1", port, head_seconds)
+        await serve_until(stopping, app, "127.0.0.1", port, sweeper or trusting(port), head_seconds)
 
     def run() -> None:
         try:

@@ -124,7 +124,7 @@ class EvmChain:
             }
             return {"transactions": transactions, "internal_transfers": set()}
         logs: set[tuple[object, ...]] = {
-            (int(log["blockNumber"], 16), int(log["logIndex"], 16))
+            (int(log["blockNumber"], 16), int(log["transactionIndex"], 16), int(log["logIndex"], 16))
             for log in self._world.transfer_logs(numbers[0], numbers[-1])
             if address == log["address"] or any(address[2:] in topic for topic in log["topics"])
         }

@@ -146,6 +146,9 @@ class LocalUtxoNetwork:
     finality_depth: int = 6
     collect: str = "full"
     second_url: str | None = None
+    proof_of_work: str = "none"
+    genesis_hash: str = "530827f38f93b43ed12af0b3ad25a288dc02ed74d6d7857862df51fc56c416f9"
+    is_testnet: bool = True
 
     @property
     def variable(self) -> str:
@@ -161,13 +164,14 @@ class LocalUtxoNetwork:
                 f'name = "{self.name}"',
                 f'display_name = "{self.name.title()}"',
                 'family = "utxo"',
-                'genesis_hash = "530827f38f93b43ed12af0b3ad25a288dc02ed74d6d7857862df51fc56c416f9"',
+                f'genesis_hash = "{self.genesis_hash}"',
                 "pubkey_hash_prefix = 111",
                 "script_hash_prefixes = [58, 196]",
                 'segwit_prefix = "rltc"',
+                f'proof_of_work = "{self.proof_of_work}"',
                 'mweb_prefix = "tmweb"',
                 'extended_key_versions = ["043587cf"]',
-                "is_testnet = true",
+                f"is_testnet = {json.dumps(self.is_testnet)}",
                 f"rpc = {json.dumps(rpc)}",
                 f'native = {{ symbol = "LTC", decimals = 8, collect = "{self.collect}" }}',
                 f"finality_depth = {self.finality_depth}",
@@ -330,7 +334,7 @@ class Service:
     def good_cycle(self, network: str = "local") -> NetworkReport:
         """Run one cycle that has to go well."""
         report = self.cycle(network)
-        assert report.error is None
+        assert report.error is None, (report.error, report.defect)
         return report
 
     def route_prices(self) -> None:

@@ -29,6 +29,7 @@ from tests.chain.process import free_port
 from tests.damages import overwritten
 from tests.integration.warm_processes import run_forked
 from tests.unit.control.postgres import new_database
+from warehouse import copies
 from warehouse.copies import Listener
 from warehouse.damage import DamagedFileError
 from warehouse.lock import WriterBusyError, is_locked, writer_lock
@@ -257,6 +258,85 @@ def test_restore_refuses_a_missing_file_a_newer_release_or_another_database(made
     with pytest.raises(BackupError, match=r"marts_build\.duckdb is missing"):
         restore(fresh, made.folder, SILENT, set_aside=False)
     assert contents(fresh.data_dir) == {}
+
+
+def described(made: Backup, **contents: bytes) -> None:
+    """Replace files of a backup, or add them, and describe them truthfully in the manifest."""
+    path = made.folder / "manifest.json"
+    manifest = json.loads(path.read_text())
+    files = {file["name"]: file for file in manifest["files"]}
+    for name, content in contents.items():
+        (made.folder / name).unlink(missing_ok=True)
+        (made.folder / name).write_bytes(content)
+        files[name] = {"name": name, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    path.write_text(json.dumps({**manifest, "files": list(files.values())}))
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (lambda path: path.symlink_to("/dev/zero"), "is no plain file"),
+        (lambda path: path.symlink_to(path.with_name("marts_build.duckdb")), "is no plain file"),
+        (os.mkfifo, "is no plain file"),
+        (os.mkdir, "is no plain file"),
+        (lambda path: (path.touch(), os.truncate(path, 1 << 40)), "is damaged"),
+    ],
+    ids=["device", "link", "pipe", "folder", "sparse"],
+)
+def test_restore_reads_only_plain_files_of_the_size_in_the_manifest(
+    made: Backup, fresh: Settings, make: Callable[[Path], object], reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(restores, "copy_pairs", lambda *_: pytest.fail("the files are copied"))
+    path = made.folder / "warehouse.duckdb"
+    path.unlink()
+    make(path)
+    with pytest.raises(BackupError, match=f"{path} {reason}.*; use another backup"):
+        restore(fresh, made.folder, SILENT, set_aside=False)
+    assert contents(fresh.data_dir) == {}
+
+
+def test_manifest_that_is_a_pipe_is_refused(made: Backup, fresh: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backups, "read_json", lambda *_: pytest.fail("the manifest is read"))
+    (made.folder / "manifest.json").unlink()
+    os.mkfifo(made.folder / "manifest.json")
+    with pytest.raises(BackupError, match=r"manifest\.json is no plain file; use another backup"):
+        restore(fresh, made.folder, SILENT, set_aside=False)
+
+
+def test_bytes_that_a_file_gains_during_the_copy_are_not_copied(
+    made: Backup, fresh: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(copies, "reflink", lambda *_: False)
+
+    def grow(_: int) -> None:
+        with (made.folder / "warehouse.duckdb").open("ab") as file:
+            file.write(b"x" * 1000)
+
+    restore(fresh, made.folder, Listener(lambda _: None, grow, lambda _: None), set_aside=False)
+    sizes = {file.name: file.bytes for file in made.files}
+    assert fresh.warehouse_path.stat().st_size == sizes["warehouse.duckdb"]
+
+
+def damaged_log(made: Backup) -> bytes:
+    """Return a log that DuckDB wrote for the warehouse of a backup, with a changed bit."""
+    warehouse = shutil.copy(made.folder / "warehouse.duckdb", made.folder.with_name("logged.duckdb"))
+    with closing(connect(warehouse)) as connection:
+        connection.execute("create table main.logged as select 7 as i")
+        log = bytearray(warehouse.with_name("logged.duckdb.wal").read_bytes())
+    log[log.index(b"logged")] ^= 1
+    return bytes(log)
+
+
+@pytest.mark.parametrize("name", ["control.db", "warehouse.duckdb", "warehouse.duckdb.wal", "marts_build.duckdb"])
+def test_stores_that_do_not_open_are_refused_although_their_hashes_agree(
+    made: Backup, fresh: Settings, name: str
+) -> None:
+    described(made, **{name: damaged_log(made) if name.endswith(".wal") else b"x"})
+    opened = name.removesuffix(".wal")
+    with pytest.raises(BackupError, match=f"{made.folder / opened} cannot be opened .*; use another backup"):
+        restore(fresh, made.folder, SILENT, set_aside=False)
+    assert {path.name for path in fresh.data_dir.iterdir()} == {"serving", "up.lock", "warehouse.lock"}
+    check_finished(fresh)
 
 
 @pytest.mark.parametrize("lock", ["up.lock", "warehouse.lock"])

@@ -139,19 +139,20 @@ def _of_another_block(path: Path) -> None:
 LIES = {
     "a changed amount": Lie(
         lambda path: damage.change_amount(path, 3, "amount"),
-        r"amount_raw of the row of block \d+, log index \d+ is \d+, on the chain it is \d+; the receipts .* prove it",
+        r"amount_raw of the row of block \d+, transaction index \d+, log index \d+ is \d+, on the chain it is \d+; "
+        r"the receipts .* prove it",
     ),
     "an omitted row": Lie(
         lambda path: damage.omit_row(path, 3),
-        r"the row of block \d+, log index \d+ is on the chain and not in the file; the receipts",
+        r"the row of block \d+, transaction index \d+, log index \d+ is on the chain and not in the file; the receipts",
     ),
     "a doubled row": Lie(
         lambda path: damage.double_row(path, 3, other_index=True, index_column="pos"),
-        r"the row of block \d+, log index \d+ is in the file and not on the chain; the receipts",
+        r"the row of block \d+, transaction index \d+, log index \d+ is in the file and not on the chain; the receipts",
     ),
     "two rows of one event": Lie(
         lambda path: (damage.double_row(path, 3, other_index=False), damage.change_amount(path, 3, "amount"))[0],
-        r"the row of block \d+, log index \d+ appears twice, with different values",
+        r"the row of block \d+, transaction index \d+, log index \d+ appears twice, with different values",
     ),
     "another chain": Lie(
         lambda path: damage.other_hashes(path, "hash"), r"block \d+ has another hash than on the chain: the file is of"

@@ -240,6 +240,13 @@ def test_compose_file_names_only_defined_parts() -> None:
     assert used | passed <= example.keys()
 
 
+def test_api_nodes_share_a_network_with_postgres_alone() -> None:
+    services = compose()["services"]
+    reached = {name for name in services if set(services[name]["networks"]) & set(services["api"]["networks"])}
+    assert reached == {"api", "postgres"}
+    assert services["postgres"]["networks"] == ["ledgermart", "api"]
+
+
 def launcher_of(kind: str) -> dict[str, Any]:
     found = yaml.safe_load((_DEPLOY / kind / "dagster.yaml").read_text())["run_launcher"]["config"]
     assert isinstance(found, dict)

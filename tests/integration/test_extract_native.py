@@ -100,7 +100,7 @@ def place_contracts(node: AnvilNode, world: World) -> None:
 
 
 def read(client: RpcClient, first: int, last: int, wallets: Sequence[str], method: TraceMethod) -> list[dict[str, Any]]:
-    frames = list(read_internal_transfers(client, first, last, wallets, method))
+    frames = [frame for frame, _ in read_internal_transfers(client, first, last, wallets, method)]
     assert all(frame.schema == INTERNAL_TRANSFER_SCHEMA and not frame.is_empty() for frame in frames)
     return [row for frame in frames for row in frame.iter_rows(named=True)]
 

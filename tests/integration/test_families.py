@@ -319,6 +319,10 @@ def test_transactions_have_their_senders(chain: Chain, node: Node) -> None:
     assert node.senders([]) == []
 
 
+def test_without_stored_rows_nothing_is_derived_and_no_wallet_waits(node: Node) -> None:
+    assert (list(node.derived()), list(node.unready()), list(node.outgrown())) == ([], [], [])
+
+
 def test_the_cost_of_full_collection_names_the_number_of_blocks(node: Node) -> None:
     assert "1234" in node.cost_of_full(1234)
 

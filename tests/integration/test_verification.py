@@ -122,6 +122,58 @@ def halves(logs: list[Any]) -> list[Any]:
     return [log for log in logs if random.getrandbits(1)]
 
 
+def without_inner_calls(traces: list[Any]) -> list[Any]:
+    """Keep the transactions' own frames."""
+    return [trace for trace in traces if not trace["traceAddress"]]
+
+
+def with_an_invented_call(receiver: str, traces: list[Any]) -> list[Any]:
+    """Add an inner call that pays the receiver to each transaction."""
+    invented = []
+    for trace in traces:
+        if not trace["traceAddress"] and trace["type"] == "call":
+            paid = {**trace["action"], "from": PAYER, "to": receiver, "value": hex(10**30), "callType": "call"}
+            invented.append({**trace, "action": paid, "traceAddress": [9], "subtraces": 0})
+    return [*traces, *invented]
+
+
+# Passes on to a wallet what it receives, inside the transaction.
+PAYER = "0x" + "ba" * 20
+
+
+@pytest.mark.proof("a false internal transfer goes after two equal readings")
+@pytest.mark.parametrize("is_invented", [False, True])
+def test_false_internal_transfers_are_replaced_after_two_equal_readings(
+    is_invented: bool, node: AnvilNode, world: World, proxy: FaultProxy, make_service: MakeService, tmp_path: Path
+) -> None:
+    wallet = world.wallets[0]
+    node.set_code(PAYER, "0x" + "60006000600060003473" + wallet[2:] + "5af100")
+    opening = node.head() + 1
+    for amount in (5, 6, 7):
+        world.submit(world.wallets[1], PAYER, value=amount)
+        world.mine()
+    mine(world, 70)
+    service = make_service(LocalNetwork("local", proxy.url))
+    service.wallet(service.tenant(), wallet, tracked_from=instant(node, opening))
+    lie = partial(with_an_invented_call, wallet) if is_invented else without_inner_calls
+    proxy.inject(LieFault(methods=["trace_block"], tell=lambda params, traces: lie(traces)))
+    service.good_cycle()
+    false = service.raw_rows()["internal_transfers"]
+    assert len(false) == (6 if is_invented else 0)
+    proxy.clear()
+    service.good_cycle()
+    assert service.raw_rows()["internal_transfers"] == false
+    assert service.query("select status from raw.network_states") == [("Inconsistent",)]
+    service.good_cycle()
+    assert service.query("select status from raw.network_states") == [("Healthy",)]
+    rows = service.raw_rows()["internal_transfers"]
+    assert len(rows) == 3
+    assert rows == service.clean_rows(tmp_path)["internal_transfers"]
+    service.good_cycle()
+    verified = service.query("select min(from_block) from raw.verified_ranges where subject_kind = 'native'")
+    assert verified == [(opening,)]
+
+
 @pytest.mark.proof("an omitted log is added by a second reading")
 @pytest.mark.parametrize("omit", [nothing, halves])
 def test_omitted_logs_of_final_blocks_come_in_from_the_only_node(

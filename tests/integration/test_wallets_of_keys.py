@@ -1,12 +1,17 @@
 """A wallet of keys from a real node to the marts. Its addresses come into use one by one."""
 
+import itertools
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
 from embit import bip32
 
+from control import subjects
 from control.networks.addresses import KEYS
+from control.networks.descriptors import WalletKeys
+from pipelines.chain.segments import NetworkReport
+from pipelines.extract.budget import Budget
 from pipelines.raw.builds import record_transform
 from pipelines.raw.database import open_warehouse
 from tests.chain.utxo_node import UtxoNode
@@ -15,6 +20,7 @@ from tests.integration.conftest import MakeService
 from tests.integration.dbt_runner import LATER_CYCLE, build_over_nothing, open_marts, run_dbt
 from tests.integration.harness import LocalUtxoNetwork, Service
 from tests.oracles.utxo_chain import ChainOracle
+from tests.waiting import Naps
 
 COIN = 10**8
 
@@ -163,3 +169,122 @@ def test_addresses_come_into_use_one_by_one_and_the_marts_show_no_key(
         tables = connection.execute("select table_name from duckdb_tables() where schema_name = 'marts'").fetchall()
         for (name,) in tables:
             assert wallet.key not in str(connection.execute(f"select * from marts.{name}").fetchall()), name
+
+
+class Traffic:
+    """A wallet of keys and a single address of another tenant, both with payments, and a service that tracks them."""
+
+    def __init__(self, node: UtxoNode, make_service: MakeService) -> None:
+        self.node, self.world = node, UtxoWorld(node)
+        self.world.mature(20)
+        self.wallet = KeyWallet(self.world)
+        self.single = self.world.address()
+        self.opened = self.world.mine()
+        self.service = make_service(LocalUtxoNetwork("local", node.url))
+        self.tenant = self.service.tenant()
+        since = time(node, self.opened)
+        self.subject = self.service.wallet(self.tenant, self.wallet.descriptor, tracked_from=since)
+        self.service.wallet(self.service.tenant("other"), self.single, tracked_from=since)
+        self.move(0)
+
+    def move(self, index: int) -> None:
+        """Pay to both, in a block."""
+        self.world.pay({self.wallet.address(index): COIN, self.wallet.address(index, 1): 7, self.single: 9})
+        self.world.mine()
+
+    def cycle(self, seconds: float = 1e9) -> NetworkReport:
+        """Run a cycle with a budget; its clock advances by a second at each reading."""
+        # The client's own clock begins there too.
+        ticks = itertools.count(int(Naps().now))
+        used = self.service.node(budget=Budget(seconds, 1_000, lambda: float(next(ticks))))
+        try:
+            return self.service.cycle(node=used)
+        finally:
+            used.close()
+
+    def covered_to(self) -> dict[bool, int]:
+        """Return the newest covered block, of the wallet of keys (True) and of the single address."""
+        rows = self.service.query(
+            f"""
+            select address like '{KEYS}%' as is_of_keys, max(to_block)
+            from raw.coverage where subject_kind = 'native' group by is_of_keys
+            """
+        )
+        return dict(rows)
+
+    def check(self) -> None:
+        """Assert that the wallet of keys is collected from its opening to the head, and read exactly."""
+        oracle = ChainOracle(self.node)
+        check_rows(self.service, oracle, self.wallet)
+        firsts = self.service.query(f"select min(from_block) from raw.coverage where address like '{KEYS}%'")
+        assert (firsts, self.covered_to()) == ([(self.opened,)], dict.fromkeys((True, False), self.node.head()))
+        readings = self.service.query(
+            f"""
+            select block_number, quantity_raw::varchar from raw.balance_observations
+            where holder_address like '{KEYS}%'
+            """
+        )
+        assert readings
+        for number, quantity in readings:
+            assert int(quantity) == sum(oracle.balance(one, number) for one in self.wallet.used)
+
+
+@pytest.mark.proof("deriving the addresses of a wallet of keys does not hold up the network")
+def test_a_new_wallet_of_keys_waits_for_its_scripts_alone_and_they_are_derived_once(
+    node: UtxoNode, make_service: MakeService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    traffic = Traffic(node, make_service)
+    service, derived = traffic.service, "select count(*) from raw.utxo_scripts"
+    asked = service.ask_history(traffic.tenant, traffic.subject, "block:1", native="full")
+    # Scripts of 500 indices take a tenth of the cycle's time.
+    assert traffic.cycle(5_000).error is None
+    ((first,),) = service.query(derived)
+    assert 900 <= first <= 1_000
+    assert traffic.covered_to() == {False: node.head()}
+    holders = service.query("select distinct holder_address from raw.balance_observations")
+    assert holders == [(traffic.single,)]
+    assert [report.error for report in service.history()] == [None]
+    assert service.query("select status, from_block from raw.history_requests") == [("Pending", None)]
+    waiting = service.operation(asked)
+    assert waiting.error is not None
+    assert "the addresses of the wallet are derived first" in waiting.error
+    traffic.move(1)
+    assert traffic.cycle(5_000).error is None
+    traffic.move(2)
+    assert traffic.cycle(5_000).error is None
+    assert service.query(derived) == [(2_000,)]
+    traffic.check()
+    with monkeypatch.context() as patched:
+        patched.setattr(WalletKeys, "script", None)
+        traffic.move(3)
+        service.good_cycle()
+    traffic.check()
+    assert [report.error for report in service.history()] == [None]
+    assert service.query("select from_block from raw.history_requests") == [(1,)]
+    assert service.query(f"select min(from_block) from raw.coverage where address like '{KEYS}%'") == [(1,)]
+    # Those of a removed wallet are removed with the next ones.
+    with service.store.write() as session:
+        subjects.remove(session, traffic.tenant, traffic.subject)
+    other = service.wallet(traffic.tenant, f"wpkh({traffic.wallet.key}/7/*)")
+    service.good_cycle()
+    assert service.query("select address, count(*) from raw.utxo_scripts group by all") == [(other.address, 1_000)]
+
+
+def test_collected_wallets_of_keys_without_stored_scripts_are_not_collected_further_before_they_have_them(
+    node: UtxoNode, make_service: MakeService
+) -> None:
+    traffic = Traffic(node, make_service)
+    traffic.service.good_cycle()
+    traffic.check()
+    collected = traffic.covered_to()
+    # A folder of an earlier release.
+    traffic.service.query("drop table raw.utxo_scripts")
+    traffic.service.query("comment on view raw.movements is null")
+    traffic.move(1)
+    for _ in range(2):
+        report = traffic.cycle(500)
+        assert report.error is not None
+        assert "scripts of wallets of keys: the network used up its 500 s of this cycle" in report.error
+        assert traffic.covered_to() == collected
+    traffic.service.good_cycle()
+    traffic.check()

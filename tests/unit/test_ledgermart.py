@@ -101,3 +101,41 @@ def test_default_path_is_the_file_of_the_data_folder(file: Path, monkeypatch: py
     monkeypatch.setenv("LEDGERMART_DATA_DIR", str(file.parent))
     with ledgermart.open() as marts:
         assert len(marts.pandas("select rank from holders")) == 3
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> Path:
+    """Make a DuckDB file with a view over another file of this machine."""
+    (tmp_path / "secret.txt").write_text("secret")
+    path = tmp_path / "hostile.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(f"create view holders as select content from read_text('{tmp_path / 'secret.txt'}')")
+    return path
+
+
+def test_views_and_queries_of_a_foreign_file_reach_nothing_else(hostile: Path) -> None:
+    written = hostile.with_name("written.csv")
+    with ledgermart.open(hostile) as marts:
+        for query in (
+            "select * from holders",
+            f"select * from read_text('{hostile.with_name('secret.txt')}')",
+            f"copy (select 1) to '{written}'",
+            f"attach '{written}' as other",
+            "install httpfs",
+            "load httpfs",
+            "set enable_external_access = true",
+        ):
+            with pytest.raises(duckdb.Error, match=r"disabled|locked"):
+                marts.pandas(query)
+        settings = ["enable_external_access", "autoinstall_known_extensions", "autoload_known_extensions"]
+        selected = ", ".join(f"current_setting('{name}') as {name}" for name in settings)
+        assert marts.pandas(f"select {selected}").to_dict("records") == [dict.fromkeys(settings, False)]
+    assert not written.exists()
+
+
+def test_external_file_is_joined_where_the_reader_allows_it(file: Path) -> None:
+    names = file.with_name("names.csv")
+    names.write_text("rank,name\n1,Jane\n2,Joe\n")
+    with ledgermart.open(file, external=True) as marts:
+        query = f"select names.name from holders inner join '{names}' as names using (rank) order by rank"
+        assert marts.pandas(query)["name"].tolist() == ["Jane", "Joe"]

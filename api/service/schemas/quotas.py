@@ -12,7 +12,7 @@ class Quota(Schema, frozen=True, kw_only=True):
     """One quota of a tenant with its usage."""
 
     quota: QuotaName
-    used: Annotated[int, Meta(ge=0, description="Number of stored prices or objects.")]
+    used: Annotated[int, Meta(ge=0, description="Number of stored prices, objects or output scripts.")]
     limit: Annotated[int, Meta(ge=0, description="A write that would exceed it returns 409 `quota-exceeded`.")]
     setting: Annotated[str, Meta(description="Variable or command with which the administrator changes the limit.")]
 

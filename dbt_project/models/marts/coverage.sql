@@ -59,6 +59,20 @@ failures as (
 
 ),
 
+unread_blocks as (
+
+    select
+        subjects.subject_key,
+        units.block_number
+    from {{ ref('stg_pipeline__unread_units') }} as units
+    inner join subjects
+        on
+            units.network = subjects.network
+            and units.address = subjects.address
+    where units.unit_kind = 'block'
+
+),
+
 blocks as (
 
     select * from {{ ref('stg_chain__blocks') }}
@@ -160,12 +174,19 @@ judged as (
                 views.subject_key = pieces.subject_key
                 and pieces.from_block between views.from_block and coalesce(views.to_block, {{ last_block() }})
         ) as is_in_view,
-        exists(
+        exists (
             select 1 from failures
             where
                 failures.network = pieces.network
                 and failures.from_block <= coalesce(pieces.to_block, {{ last_block() }})
                 and failures.to_block >= pieces.from_block
+        )
+        or exists (
+            select 1 from unread_blocks
+            where
+                unread_blocks.subject_key = pieces.subject_key
+                and unread_blocks.block_number between pieces.from_block
+                and coalesce(pieces.to_block, {{ last_block() }})
         ) as is_failed,
         case
             when pieces.from_block >= pieces.tracked_from_block then 'TrackingDisabled'
@@ -243,27 +264,58 @@ ranges as (
 
 ),
 
+-- Kinds of rows that a collected range has.
+kinds as (
+
+    select distinct
+        ranges.subject_key,
+        ranges.from_block,
+        ranges.to_block,
+        case when visible_ranges.is_native then 'native' else subjects.kind end as kind
+    from ranges
+    inner join subjects on ranges.subject_key = subjects.subject_key
+    inner join visible_ranges
+        on
+            ranges.subject_key = visible_ranges.subject_key
+            and ranges.from_block <= visible_ranges.to_block
+            and ranges.to_block >= visible_ranges.from_block
+    where ranges.is_covered
+
+),
+
 -- The final blocks of a collected range count: the blocks after them are read a second time later.
+kinds_verified as (
+
+    select
+        kinds.subject_key,
+        kinds.from_block,
+        kinds.kind,
+        bool_or(not second_readings.is_sampled) as is_in_full
+    from kinds
+    inner join subjects on kinds.subject_key = subjects.subject_key
+    inner join heads on kinds.subject_key = heads.subject_key
+    left join second_readings
+        on
+            subjects.network = second_readings.network
+            and kinds.kind = second_readings.subject_kind
+            and subjects.address = second_readings.address
+            and kinds.from_block >= second_readings.from_block
+            and least(kinds.to_block, heads.final_number) <= second_readings.to_block
+    where kinds.from_block <= heads.final_number
+    group by kinds.subject_key, kinds.from_block, kinds.kind
+
+),
+
+-- A range is as verified as the kind of its rows that is verified least.
 verified as (
 
     select
-        ranges.subject_key,
-        ranges.from_block,
-        bool_or(not second_readings.is_sampled) as is_in_full
-    from ranges
-    inner join subjects on ranges.subject_key = subjects.subject_key
-    inner join heads on ranges.subject_key = heads.subject_key
-    inner join second_readings
-        on
-            subjects.network = second_readings.network
-            and subjects.kind = second_readings.subject_kind
-            and subjects.address = second_readings.address
-            and ranges.from_block >= second_readings.from_block
-            and least(ranges.to_block, heads.final_number) <= second_readings.to_block
-    where
-        ranges.is_covered
-        and ranges.from_block <= heads.final_number
-    group by ranges.subject_key, ranges.from_block
+        subject_key,
+        from_block,
+        bool_and(is_in_full) as is_in_full
+    from kinds_verified
+    group by subject_key, from_block
+    having bool_and(is_in_full is not null)
 
 ),
 

@@ -24,6 +24,9 @@ unread as (
     where tokens.network = $network
     union
     select token_address, tenant_id from moved_pairs
+    union
+    select token_address, tenant_id from raw.lost_readings
+    where network = $network and token_address != 'native'
     except
     select token_address, tenant_id from decided
 ),

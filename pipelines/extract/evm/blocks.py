@@ -4,6 +4,7 @@ Token transfers are in logs.py, value that moves inside transactions is in trace
 """
 
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,11 +15,12 @@ from pipelines.extract.errors import CallRefused, ChainReorganised, MalformedAns
 from pipelines.extract.evm.hexadecimal import Address, Hash, Quantity
 from pipelines.extract.family import Header
 from pipelines.extract.headers import check_clock, check_links, find_first_at_or_after, header_frame
-from pipelines.extract.jsonrpc.client import SMALL_ANSWER, Call, RpcClient
+from pipelines.extract.jsonrpc.client import LARGE_ANSWER, SMALL_ANSWER, Call, RpcClient
 from pipelines.extract.prefetch import map_in_order
 from pipelines.tables.sources import TABLES
 
 HEADER_CALL = "eth_getBlockByNumber"
+RECEIPTS_CALL = "eth_getBlockReceipts"
 _HEADERS_PER_REQUEST = 100
 # A full block of a busy network has some hundred kilobytes.
 _FULL_BLOCKS_PER_REQUEST = 10
@@ -183,6 +185,13 @@ def read_wallet_transactions(
             yield pl.DataFrame(rows, schema=TRANSACTION_SCHEMA, orient="row")
 
 
+def read_senders_of(client: RpcClient, number: int) -> list[str]:
+    """Return the sender of each transaction of a block."""
+    answer = client.call(HEADER_CALL, [hex(number), True], _BlockAnswer | None)
+    _asked_header(client.network, answer, number)
+    return [transaction.from_.lower() for transaction in answer.transactions]
+
+
 def _read_transactions(
     client: RpcClient, numbers: Sequence[int], wallets: frozenset[str]
 ) -> tuple[list[Header], list[tuple[Any, ...]]]:
@@ -203,11 +212,27 @@ def _read_transactions(
     rows: list[tuple[Any, ...]] = []
     for at in range(0, len(matching), _RECEIPTS_PER_REQUEST):
         piece = matching[at : at + _RECEIPTS_PER_REQUEST]
-        calls = [("eth_getTransactionReceipt", [transaction.hash]) for *_, transaction in piece]
-        receipts = client.batch(calls, _ReceiptAnswer | None)
+        receipts = _receipts(client, [(header.number, transaction.hash) for header, _, transaction in piece])
         for (header, extra_data, transaction), receipt in zip(piece, receipts, strict=True):
             rows.append(_row(client, header, extra_data, transaction, receipt))
     return headers, rows
+
+
+def _receipts(client: RpcClient, wanted: Sequence[tuple[int, str]]) -> list[_ReceiptAnswer | None]:
+    """Return the receipts of transactions, given by block and hash; None where the node has none.
+
+    A node without an index of old transactions has their receipts by block.
+    """
+    calls: list[Call] = [("eth_getTransactionReceipt", [hash_]) for _, hash_ in wanted]
+    receipts = client.batch(calls, _ReceiptAnswer | None)
+    by_hash: dict[str, _ReceiptAnswer] = {}
+    for number in {number for (number, _), receipt in zip(wanted, receipts, strict=True) if receipt is None}:
+        with suppress(CallRefused, StateUnavailable):
+            of_block = client.call(
+                RECEIPTS_CALL, [hex(number)], list[_ReceiptAnswer] | None, max_response_bytes=LARGE_ANSWER
+            )
+            by_hash |= {receipt.transaction_hash.lower(): receipt for receipt in of_block or ()}
+    return [receipt or by_hash.get(hash_.lower()) for (_, hash_), receipt in zip(wanted, receipts, strict=True)]
 
 
 def _row(
@@ -224,7 +249,11 @@ def _row(
         if _read_header(client, header.number).hash != header.hash:
             detail = f"block {header.number} changed while its receipts were read"
             raise ChainReorganised(*names, detail, block_number=header.number)
-        raise MalformedAnswer(*names, f"no receipt of transaction {transaction_hash}")
+        detail = (
+            f"no receipt of transaction {transaction_hash}, neither by its hash nor by its block; geth keeps the index "
+            "of old transactions with --history.transactions 0"
+        )
+        raise MalformedAnswer(*names, detail)
     if receipt.transaction_hash.lower() != transaction_hash:
         raise MalformedAnswer(*names, f"the receipt of another transaction than {transaction_hash}")
     if receipt.block_hash.lower() != header.hash:

@@ -98,7 +98,7 @@ def confirm_empty_blocks(
         for number, hash_ in {(number, hash_) for _, number, hash_ in doubtful}:
             check_canonical(client, BlockPoint(number, hash_))
         raise
-    return found.join(rows, on=["block_hash", "log_index"], how="anti", maintain_order="left")
+    return found.join(rows, on=["block_hash", "transaction_index", "log_index"], how="anti", maintain_order="left")
 
 
 def _is_match(filter: TransferFilter) -> pl.Expr:

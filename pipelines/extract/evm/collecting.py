@@ -4,19 +4,20 @@ Empty answers for blocks that are not final are checked against the blocks' bloo
 one that returned the head answers nothing for them, without an error.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 import polars as pl
 
 from control.ranges import BlockRange
-from pipelines.extract.errors import ExtractError, StateUnavailable
-from pipelines.extract.evm.blocks import read_wallet_transactions
+from pipelines.extract.errors import PASSING, ExtractError
+from pipelines.extract.evm.blocks import read_senders_of, read_wallet_transactions
 from pipelines.extract.evm.blooms import confirm_empty_blocks
 from pipelines.extract.evm.logs import TransferFilter, Transfers, fetch_transfers
+from pipelines.extract.evm.state import CONTROL_ADDRESS
 from pipelines.extract.evm.traces import TraceMethod, read_internal_transfers
 from pipelines.extract.family import Part
 from pipelines.extract.jsonrpc.client import RpcClient
-from pipelines.rows import Segment
+from pipelines.rows import Kind, Segment
 from pipelines.tables.evm import INTERNAL_TRANSFERS, TOKEN_TRANSFERS, TRANSACTIONS
 
 # One part holds at most about this many transfers: 40,000 rows are some 24 MB decoded. Each write costs some 15 ms of
@@ -48,6 +49,22 @@ def collect_transfers(
         if any(frame.height for frame in frames[1:]):
             rows = pl.concat(frames).sort(TOKEN_TRANSFERS.key)
         yield Part(covered, {TOKEN_TRANSFERS.name: rows})
+
+
+def check_block(client: RpcClient, kind: Kind, number: int, addresses: Collection[str]) -> None:
+    """Read the rows of a block by the calls that collect them, as `Node.check`; of an address that nobody uses if none.
+
+    A block without a transaction of the addresses would show nothing about receipts: one of another sender is read.
+    """
+    found: Iterator[object]
+    if kind == "native":
+        senders = read_senders_of(client, number)[:1] if addresses else []
+        found = read_wallet_transactions(client, number, number, {*addresses, *senders, CONTROL_ADDRESS})
+    else:
+        segment = Segment(kind, BlockRange(number, number), tuple(addresses) or (CONTROL_ADDRESS,))
+        found = fetch_transfers(client, _transfer_filters(segment), number, number)
+    for _ in found:
+        pass
 
 
 def _transfer_filters(segment: Segment) -> list[TransferFilter]:
@@ -91,11 +108,28 @@ def collect_native(client: RpcClient, segment: Segment, trace_method: TraceMetho
         ]
         internal = [pl.DataFrame(schema=INTERNAL_TRANSFERS.row_schema)]
         unread: list[ExtractError] = []
+        untraced: dict[int, ExtractError] = {}
         if trace_method is not None:
-            try:
-                internal += read_internal_transfers(client, *covered, wallets, trace_method)
-            except StateUnavailable as error:
-                internal = internal[:1]
-                unread.append(error)
+            for found, failed in read_internal_transfers(client, *covered, wallets, trace_method):
+                internal.append(found)
+                untraced |= failed
+            if len(untraced) == covered.last - covered.first + 1:
+                # No block of the part was traced: either the node is at fault, or all of them are.
+                unread, untraced = _without_control(client, untraced, wallets, trace_method)
         rows = {TRANSACTIONS.name: pl.concat(transactions), INTERNAL_TRANSFERS.name: pl.concat(internal)}
-        yield Part(covered, rows, unread)
+        yield Part(covered, rows, unread, untraced)
+
+
+def _without_control(
+    client: RpcClient, untraced: dict[int, ExtractError], wallets: Collection[str], trace_method: TraceMethod
+) -> tuple[list[ExtractError], dict[int, ExtractError]]:
+    """Return the errors of blocks as those of all of them, or of single blocks where the node traces another one."""
+    neighbour = min(untraced) - 1
+    if neighbour < 1:
+        return list(untraced.values())[:1], {}
+    for _, failed in read_internal_transfers(client, neighbour, neighbour, wallets, trace_method):
+        for error in failed.values():
+            if isinstance(error, PASSING):
+                raise error
+            return list(untraced.values())[:1], {}
+    return [], untraced

@@ -9,16 +9,17 @@ from control.networks.definitions import Network
 from control.pricing.definitions import PriceSource
 from pipelines.extract.budget import Budget
 from pipelines.extract.data_sets import FileForm
-from pipelines.extract.errors import NotProvable
+from pipelines.extract.errors import ExtractError, NotProvable
 from pipelines.extract.evm.balances import read_balances, read_supplies
 from pipelines.extract.evm.blocks import (
     HEADER_CALL,
+    RECEIPTS_CALL,
     find_first_block_at_or_after,
     read_final_number,
     read_head,
     read_headers,
 )
-from pipelines.extract.evm.collecting import collect_native, collect_transfers
+from pipelines.extract.evm.collecting import check_block, collect_native, collect_transfers
 from pipelines.extract.evm.definition import own_definition
 from pipelines.extract.evm.dialect import EVM
 from pipelines.extract.evm.feeds import FeedClient
@@ -27,7 +28,8 @@ from pipelines.extract.evm.holders import read_likely_holders, read_senders
 from pipelines.extract.evm.metadata import read_contracts
 from pipelines.extract.evm.narrowing import find_balance_changes, find_creation_block
 from pipelines.extract.evm.probe import NodeFacts, probe
-from pipelines.extract.evm.proofs import RECEIPTS_CALL, prove_transfers
+from pipelines.extract.evm.proofs import prove_transfers
+from pipelines.extract.evm.state import BlockPoint, read_units
 from pipelines.extract.family import (
     INPUT_ADDRESSES,
     METADATA,
@@ -40,7 +42,8 @@ from pipelines.extract.family import (
 )
 from pipelines.extract.jsonrpc.client import RpcClient
 from pipelines.extract.jsonrpc.node import RpcNode
-from pipelines.rows import Segment
+from pipelines.extract.units import Unit
+from pipelines.rows import Kind, Segment
 from pipelines.tables.evm import TABLES, TOKEN_TRANSFERS
 
 # A node without archive keeps the state of about this many blocks, and that of the genesis block.
@@ -57,6 +60,7 @@ class EvmNode(RpcNode):
 
     dialect = EVM
     header_call = HEADER_CALL
+    reread_kinds: frozenset[Kind] = frozenset({"token", "wallet", "native"})
     # Ethereum's genesis block.
     oldest_genesis = datetime(2015, 7, 30, 15, 26, 13, tzinfo=UTC)
 
@@ -95,8 +99,14 @@ class EvmNode(RpcNode):
 
     def collect(self, segment: Segment, final_number: int) -> Iterator[Part]:
         if segment.kind == "native":
+            if self._probed is None:
+                # A second reading by a node that reads no state.
+                self.probe()
             return collect_native(self.client, segment, self._facts.trace_method)
         return collect_transfers(self.client, segment, final_number, self._own.max_log_range)
+
+    def check(self, kind: Kind, block_number: int, addresses: Sequence[str] = ()) -> None:
+        check_block(self.client, kind, block_number, addresses)
 
     def outgrown(self) -> Sequence[str]:
         return ()
@@ -111,10 +121,10 @@ class EvmNode(RpcNode):
         return self._facts.has_archive or block_number == 0 or block_number > head.number - _KEPT_STATES
 
     def balances(self, pairs: Sequence[tuple[str, str]], block_number: int, block_hash: str) -> pl.DataFrame:
-        return read_balances(self.client, pairs, block_hash, block_number, self._facts.multicall)
+        return read_balances(self.client, pairs, block_hash, block_number, self._facts.multicall, self.unread)
 
     def supplies(self, tokens: Sequence[str], block_number: int, block_hash: str) -> pl.DataFrame:
-        return read_supplies(self.client, tokens, block_hash, block_number, self._facts.multicall)
+        return read_supplies(self.client, tokens, block_hash, block_number, self._facts.multicall, self.unread)
 
     def balance_changes(self, ranges: Sequence[BalanceRange], most_reads: int) -> pl.DataFrame:
         return find_balance_changes(self.client, ranges, most_reads)
@@ -131,9 +141,12 @@ class EvmNode(RpcNode):
     def metadata(self, tokens: Sequence[str], block_number: int) -> pl.DataFrame:
         rows = [
             (one.address, one.contract_status, one.standard, one.symbol, one.name, one.decimals, one.detail)
-            for one in read_contracts(self.client, tokens, block_number, self._facts.multicall)
+            for one in read_contracts(self.client, tokens, block_number, self._facts.multicall, self.unread)
         ]
         return pl.DataFrame(rows, schema=METADATA, orient="row")
+
+    def read_units(self, units: Sequence[Unit], head: Header) -> Iterator[tuple[Unit, ExtractError | None]]:
+        return read_units(self.client, units, BlockPoint(head.number, head.hash))
 
     def cost_of_full(self, blocks: int) -> str:
         traces = (

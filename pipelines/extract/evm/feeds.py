@@ -13,7 +13,7 @@ from typing import NamedTuple
 from control.clock import utc_now
 from control.networks.definitions import Network
 from control.pricing.definitions import PriceSource
-from pipelines.extract.errors import MarketUnknown, SourceMalformed
+from pipelines.extract.errors import ExtractError, MarketUnknown, SourceMalformed
 from pipelines.extract.evm.blocks import read_head
 from pipelines.extract.evm.contracts import ROUND, calldata, decode_words
 from pipelines.extract.evm.definition import own_definition
@@ -147,7 +147,12 @@ class FeedClient:
     def _read(self, calls: Sequence[Read]) -> tuple[Header, list[str | None]]:
         """Read at the newest block, and return its header too. Any block will do, because rounds never change."""
         head = read_head(self._client)
-        return head, read_state(self._client, calls, BlockPoint(head.number, head.hash), self._multicall)
+        outputs: list[str | None] = []
+        for output in read_state(self._client, calls, BlockPoint(head.number, head.hash), self._multicall):
+            if isinstance(output, ExtractError):
+                raise output
+            outputs.append(output)
+        return head, outputs
 
     def _read_rounds(self, address: str, ids: Sequence[int]) -> list[_Round | None]:
         _, outputs = self._read([Read(address, calldata("getRoundData", number)) for number in ids])

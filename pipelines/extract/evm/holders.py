@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from pipelines.extract.errors import MalformedAnswer
+from pipelines.extract.errors import ExtractError, MalformedAnswer
 from pipelines.extract.evm.blocks import HEADER_CALL
 from pipelines.extract.evm.contracts import calldata, decode_words
 from pipelines.extract.evm.hexadecimal import Address, Hash
@@ -38,6 +38,8 @@ def read_likely_holders(client: RpcClient, token: str, created: int | None, bloc
 
 def _read_owner(client: RpcClient, token: str, block_number: int) -> list[str]:
     (output,) = read_state(client, [Read(token, calldata("owner"))], BlockPoint(block_number, None), None)
+    if isinstance(output, ExtractError):
+        return []
     return [owner for owner in decode_words(["address"], output) or () if owner != _NOBODY]
 
 

@@ -13,7 +13,14 @@ from typing import Any
 import msgspec
 import polars as pl
 
-from pipelines.extract.errors import ChainReorganised, MalformedAnswer, NodeUnreachable, RangeRefused
+from pipelines.extract.errors import (
+    CallRefused,
+    ChainReorganised,
+    MalformedAnswer,
+    NodeUnreachable,
+    RangeRefused,
+    StateUnavailable,
+)
 from pipelines.extract.evm.chunks import BlockRange, RangePlanner
 from pipelines.extract.evm.contracts import event_topic
 from pipelines.extract.jsonrpc.client import LARGE_ANSWER, Call, RpcClient
@@ -24,12 +31,14 @@ TRANSFER_TOPIC = event_topic("Transfer(address,address,uint256)")
 _ALTERNATIVES = 200
 # Answers of a good size have 1 to 6 MB.
 _ANSWER_BYTES = 32 * 1024 * 1024
-_TIMEOUTS_IN_A_ROW = 3
+_TIMEOUTS_IN_A_ROW = 1
 _TOPICS = 3
 _WORD_LENGTH = 66
 _ADDRESS_PADDING = "0x" + 24 * "0"
 
 _SCHEMA = TABLES["token_transfers"].schema_without("network", "batch_id")
+# Some networks count the logs of each transaction anew.
+_ORDER = ("block_number", "transaction_index", "log_index")
 # The number of digits is bounded by the columns' integer types.
 _WORD_FORM = "^0x[0-9a-f]{64}$"
 _ADDRESS_FORM = "^0x[0-9a-f]{40}$"
@@ -105,7 +114,7 @@ class Transfers:
     """The transfers in a range of blocks, both ends included, complete for the whole filter.
 
     Attributes:
-        rows: columns of raw.token_transfers without network and batch_id, by block_number and log_index.
+        rows: columns of raw.token_transfers without network and batch_id, in the order of `_ORDER`.
         ignored: logs with the event's first topic that are not ERC-20 transfers, such as those of ERC-721.
     """
 
@@ -165,10 +174,11 @@ def fetch_transfers(
                 piece = running.pop(future)
                 try:
                     answers = future.result()
-                except RangeRefused as refusal:
+                except (RangeRefused, CallRefused, StateUnavailable) as refusal:
+                    # Whatever its words are, the cause may be the range.
                     if piece[0] == piece[1]:
                         raise
-                    planner.refused(piece, refusal.suggested)
+                    planner.refused(piece, refusal.suggested if isinstance(refusal, RangeRefused) else None)
                     continue
                 except NodeUnreachable as error:
                     timeouts += 1
@@ -196,7 +206,7 @@ def fetch_blocks(client: RpcClient, blocks: Sequence[tuple[TransferFilter, int, 
         blocks: for each, a filter that fits into one request (see `split_filter`), number and hash.
 
     Returns:
-        Columns of raw.token_transfers without network and batch_id, by block_number and log_index. A transfer that
+        Columns of raw.token_transfers without network and batch_id, in the order of `_ORDER`. A transfer that
         matches several of the filters appears once.
 
     Raises:
@@ -211,7 +221,7 @@ def fetch_blocks(client: RpcClient, blocks: Sequence[tuple[TransferFilter, int, 
             detail = f"logs of another block than {hash_}"
             raise MalformedAnswer(client.network, "eth_getLogs", number, number, detail)
         frames.append(rows)
-    return pl.concat(frames).unique().sort("block_number", "log_index")
+    return pl.concat(frames).unique().sort(_ORDER)
 
 
 def split_filter(filter: TransferFilter) -> list[TransferFilter]:
@@ -255,7 +265,7 @@ def _ask_piece(client: RpcClient, asks: Sequence[TransferFilter], piece: BlockRa
             [blocks | _criteria(ask)],
             msgspec.Raw,
             max_response_bytes=max_bytes,
-            retry_timeouts=is_single,
+            retry_timeouts=False,
         )
         for ask in asks
     ]
@@ -291,8 +301,8 @@ def decode_transfers(logs: Sequence[Log], network: str, from_block: int, to_bloc
         from_block, to_block: the requested range, both included.
 
     Returns:
-        One row per ERC-20 transfer, by block_number and log_index; amount_raw in base units, 0 to 2**256 - 1, as
-        decimal text. Logs of other shapes (four topics: ERC-721) are left out.
+        One row per ERC-20 transfer, in the order of `_ORDER`; amount_raw in base units, 0 to 2**256 - 1, as decimal
+        text. Logs of other shapes (four topics: ERC-721) are left out.
 
     Raises:
         MalformedAnswer: hex is malformed, a log lies outside the range or appears twice; names the log.
@@ -428,19 +438,24 @@ def _address(topic: str) -> pl.Expr:
 
 
 def _in_order(rows: pl.DataFrame, network: str, piece: BlockRange) -> pl.DataFrame:
-    """Return rows by block and log index; check that no block has two hashes and that no log appears twice."""
-    is_same_block = pl.col("block_number") == pl.col("block_number").shift(1)
-    is_later = (pl.col("block_number") > pl.col("block_number").shift(1)) | (
-        is_same_block & (pl.col("log_index") > pl.col("log_index").shift(1))
+    """Return rows in their order; check that no block has two hashes and that no log appears twice."""
+    block, transaction, log = (pl.col(name) for name in _ORDER)
+    is_same_block = block == block.shift(1)
+    is_same_transaction = is_same_block & (transaction == transaction.shift(1))
+    is_later = (
+        (block > block.shift(1))
+        | (is_same_block & (transaction > transaction.shift(1)))
+        | (is_same_transaction & (log > log.shift(1)))
     )
     is_other_hash = is_same_block & (pl.col("block_hash") != pl.col("block_hash").shift(1))
     if rows.select(is_later.all() & ~is_other_hash.any()).item():
         return rows
-    rows = rows.sort("block_number", "log_index")
+    rows = rows.sort(_ORDER)
     for number in rows.filter(is_other_hash)["block_number"].head(1):
         detail = f"block {number} changed while its logs were read: it has two hashes"
         raise ChainReorganised(network, "eth_getLogs", *piece, detail, block_number=number)
     for row in rows.filter(~is_later).head(1).iter_rows(named=True):
-        detail = f"log {row['log_index']} of block {row['block_number']} appears twice"
+        place = f"log {row['log_index']} of transaction {row['transaction_index']} of block {row['block_number']}"
+        detail = f"{place} appears twice"
         raise MalformedAnswer(network, "eth_getLogs", *piece, detail)
     return rows

@@ -1,13 +1,12 @@
 """Bisection for the blocks at which a state changed: native balances, and the creation of a contract.
 
-The node must have past states. If a state cannot be read, the interval stays wide, but it is never wrong.
+If a state cannot be read, its interval stays wide, but it is never wrong.
 """
 
 from collections.abc import Sequence
 
 import polars as pl
 
-from pipelines.extract.errors import StateUnavailable
 from pipelines.extract.evm.hexadecimal import Data, Quantity
 from pipelines.extract.family import BALANCE_CHANGES, BalanceRange
 from pipelines.extract.jsonrpc.client import SMALL_ANSWER, Call, RpcClient
@@ -30,7 +29,7 @@ def find_balance_changes(client: RpcClient, intervals: Sequence[BalanceRange], m
         the chain.
 
     Raises:
-        ExtractError: errors of the client other than StateUnavailable.
+        ExtractError: the node does not answer at all.
     """
     given = {(one.wallet, block) for one in intervals for block in (one.low_block, one.high_block)}
     found: list[BalanceRange] = []
@@ -45,14 +44,10 @@ def find_balance_changes(client: RpcClient, intervals: Sequence[BalanceRange], m
         for one, answer in zip(
             wide, client.batch(calls, Quantity, allow_errors=True, max_response_bytes=SMALL_ANSWER), strict=True
         ):
-            if isinstance(answer, StateUnavailable):
-                # The node lacks all earlier states too.
-                left = 0
-                found.append(one)
-            elif isinstance(answer, str):
+            if isinstance(answer, str):
                 pending += _halves(one, int(answer, 16))
             else:
-                raise answer
+                found.append(one)
     readings = {
         (one.wallet, block): str(quantity)
         for one in (*found, *pending)

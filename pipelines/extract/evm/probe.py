@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from pipelines.extract.errors import CallRefused, MalformedAnswer, StateUnavailable
+from pipelines.extract.errors import CallRefused, ExtractError, MalformedAnswer, StateUnavailable
 from pipelines.extract.evm.blocks import HEADER_CALL
 from pipelines.extract.evm.hexadecimal import Data, Quantity
 from pipelines.extract.evm.proofs import recomputes
@@ -72,7 +72,7 @@ def _header_calls(head: int) -> list[Call]:
     return [(HEADER_CALL, [hex(number), False]) for number in numbers]
 
 
-def _recompute(answers: Sequence[msgspec.Raw | CallRefused | StateUnavailable]) -> bool:
+def _recompute(answers: Sequence[msgspec.Raw | ExtractError]) -> bool:
     """Return whether the newest header, the last answer, recomputes to its hash, and all others that exist do too."""
     found = [recomputes(answer) for answer in answers]
     return found[-1] is True and False not in found
@@ -85,12 +85,12 @@ def _is_served(answer: object) -> bool:
     return not isinstance(answer, CallRefused)
 
 
-def _is_balance(answer: msgspec.Raw | CallRefused | StateUnavailable) -> bool:
+def _is_balance(answer: msgspec.Raw | ExtractError) -> bool:
     return isinstance(answer, msgspec.Raw) and _is_of(_QUANTITY, answer)
 
 
-def _is_code(client: RpcClient, answer: msgspec.Raw | CallRefused | StateUnavailable) -> bool:
-    if isinstance(answer, CallRefused | StateUnavailable):
+def _is_code(client: RpcClient, answer: msgspec.Raw | ExtractError) -> bool:
+    if isinstance(answer, ExtractError):
         raise answer
     if not _is_of(_DATA, answer):
         raise MalformedAnswer(client.network, "eth_getCode", detail="the code of a contract is not hex")

@@ -17,7 +17,7 @@ from pipelines.extract.errors import (
     ProofFailure,
     StateUnavailable,
 )
-from pipelines.extract.evm.blocks import HEADER_CALL
+from pipelines.extract.evm.blocks import HEADER_CALL, RECEIPTS_CALL
 from pipelines.extract.evm.commitments import (
     LARGEST_RECEIPTS,
     BlockHeader,
@@ -31,7 +31,6 @@ from pipelines.extract.family import PROVEN_BLOCKS
 from pipelines.extract.jsonrpc.client import Call, RpcClient
 from pipelines.rows import Segment
 
-RECEIPTS_CALL = "eth_getBlockReceipts"
 _RECEIPT_CALL = "eth_getTransactionReceipt"
 _RECEIPTS_PER_REQUEST = 100
 _HEADER: msgspec.json.Decoder[BlockHeader | None] = msgspec.json.Decoder(BlockHeader | None)

@@ -3,7 +3,7 @@
 The value of a transaction itself is in blocks.py. Block rewards and withdrawals are in no trace.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -11,19 +11,22 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import msgspec
 import polars as pl
 
-from pipelines.extract.errors import ChainReorganised, MalformedAnswer
+from pipelines.extract.errors import OF_ONE_UNIT, ChainReorganised, ExtractError, MalformedAnswer
 from pipelines.extract.evm.blocks import HEADER_CALL, read_transaction_hashes
 from pipelines.extract.evm.hexadecimal import Address, Hash, Quantity
 from pipelines.extract.family import Header
 from pipelines.extract.headers import check_links
 from pipelines.extract.jsonrpc.client import LARGE_ANSWER, Call, RpcClient
 from pipelines.extract.prefetch import map_in_order
+from pipelines.extract.units import HURRY_SECONDS
 from pipelines.tables.sources import TABLES
 
 TraceMethod: TypeAlias = Literal["trace_block", "debug_traceBlockByNumber"]
 
 # The traces of a full block of a busy network have some megabytes, and take a node up to a second.
 _BLOCKS_PER_REQUEST = 4
+# Nodes stop after 5 s where the call names no time; the client waits 30 s for an answer.
+_TRACE_TIME = "25s"
 _ZERO_ADDRESS = "0x" + 40 * "0"
 
 INTERNAL_TRANSFER_SCHEMA = TABLES["internal_transfers"].schema_without("network", "batch_id")
@@ -129,16 +132,29 @@ class _Block:
         return ChainReorganised(self.network, self.method, number, number, detail, block_number=number)
 
 
+class _Moves(NamedTuple):
+    """Moves of consecutive blocks.
+
+    Attributes:
+        rows: of INTERNAL_TRANSFER_SCHEMA.
+        failed: errors of blocks without traces.
+    """
+
+    headers: list[Header]
+    rows: list[tuple[Any, ...]]
+    failed: Mapping[int, ExtractError]
+
+
 def trace_call(method: TraceMethod, number: int) -> Call:
     """Return the call that reads the traces of one block."""
     if method == "trace_block":
         return method, [hex(number)]
-    return method, [hex(number), {"tracer": "callTracer"}]
+    return method, [hex(number), {"tracer": "callTracer", "timeout": _TRACE_TIME}]
 
 
 def read_internal_transfers(
     client: RpcClient, from_block: int, to_block: int, wallets: Collection[str], method: TraceMethod
-) -> Iterator[pl.DataFrame]:
+) -> Iterator[tuple[pl.DataFrame, Mapping[int, ExtractError]]]:
     """Read the native value that moved inside transactions from or to the wallets.
 
     Every block is traced: such a move needs no transaction of the wallet's own. Omitted are moves undone because their
@@ -150,16 +166,14 @@ def read_internal_transfers(
         method: one that the node serves; both give the same rows.
 
     Yields:
-        INTERNAL_TRANSFER_SCHEMA, in block and trace order, never empty. `amount_raw` is decimal text in base units,
-        `kind` one of call, create, selfdestruct. `trace_index` counts the moves of a transaction depth-first from 0,
-        those of other accounts too, so that it depends neither on the wallets nor on the method. Memory is bounded by
-        the blocks in flight.
+        INTERNAL_TRANSFER_SCHEMA, in block and trace order, and the errors of blocks that cannot be traced.
+        `amount_raw` is decimal text in base units, `kind` one of call, create, selfdestruct. `trace_index` counts the
+        moves of a transaction depth-first from 0, those of other accounts too, so that it depends neither on the
+        wallets nor on the method. Memory is bounded by the blocks in flight.
 
     Raises:
-        StateUnavailable: the node has no state of so early a block.
-        MalformedAnswer: a transaction is not traced, or a trace is malformed; names the block.
         ChainReorganised: the chain changed meanwhile.
-        ExtractError: other errors of the client.
+        ExtractError: the headers of the blocks cannot be read.
 
     Source: https://openethereum.github.io/JSONRPC-trace-module,
         https://geth.ethereum.org/docs/developers/evm-tracing/built-in-tracers
@@ -167,40 +181,62 @@ def read_internal_transfers(
     tracked = frozenset(wallets)
     starts = range(from_block, to_block + 1, _BLOCKS_PER_REQUEST) if tracked else ()
 
-    def read(start: int) -> tuple[list[Header], list[tuple[Any, ...]]]:
+    def read(start: int) -> _Moves:
         return _read_moves(client, range(start, min(start + _BLOCKS_PER_REQUEST, to_block + 1)), tracked, method)
 
     last_header: list[Header] = []
-    for headers, rows in map_in_order(read, starts, client.max_in_flight):
-        check_links(client.network, HEADER_CALL, last_header + headers)
-        last_header = headers[-1:]
-        if rows:
-            yield pl.DataFrame(rows, schema=INTERNAL_TRANSFER_SCHEMA, orient="row")
+    for moves in map_in_order(read, starts, client.max_in_flight):
+        check_links(client.network, HEADER_CALL, last_header + moves.headers)
+        last_header = moves.headers[-1:]
+        if moves.rows or moves.failed:
+            yield pl.DataFrame(moves.rows, schema=INTERNAL_TRANSFER_SCHEMA, orient="row"), moves.failed
 
 
 def _read_moves(
-    client: RpcClient, numbers: Sequence[int], wallets: frozenset[str], method: TraceMethod
-) -> tuple[list[Header], list[tuple[Any, ...]]]:
+    client: RpcClient,
+    numbers: Sequence[int],
+    wallets: frozenset[str],
+    method: TraceMethod,
+    patience: float | None = None,
+) -> _Moves:
+    """Read the moves of some blocks; where they cannot be traced together, in halves down to the block at fault."""
     blocks = [
         _Block(client.network, method, header, transactions)
         for header, transactions in read_transaction_hashes(client, numbers)
     ]
-    calls = [trace_call(method, number) for number in numbers]
-    if method == "trace_block":
-        flat = client.batch(calls, list[_FlatTrace] | None, max_response_bytes=LARGE_ANSWER)
-        traced = [_flat_frames(block, answer) for block, answer in zip(blocks, flat, strict=True)]
-    else:
-        nested = client.batch(calls, list[_NestedTrace] | None, max_response_bytes=LARGE_ANSWER)
-        traced = [_nested_frames(block, answer) for block, answer in zip(blocks, nested, strict=True)]
+    try:
+        rows = _trace(client, blocks, wallets, method, patience)
+    except OF_ONE_UNIT as error:
+        if len(numbers) == 1:
+            return _Moves([blocks[0].header], [], {numbers[0]: error})
+        middle = len(numbers) // 2
+        one, other = (
+            _read_moves(client, half, wallets, method, HURRY_SECONDS) for half in (numbers[:middle], numbers[middle:])
+        )
+        return _Moves(one.headers + other.headers, one.rows + other.rows, {**one.failed, **other.failed})
+    return _Moves([block.header for block in blocks], rows, {})
+
+
+def _trace(
+    client: RpcClient,
+    blocks: Sequence[_Block],
+    wallets: frozenset[str],
+    method: TraceMethod,
+    patience: float | None,
+) -> list[tuple[Any, ...]]:
+    calls = [trace_call(method, block.header.number) for block in blocks]
+    type_: Any = list[_FlatTrace] | None if method == "trace_block" else list[_NestedTrace] | None
+    answers = client.batch(calls, type_, max_response_bytes=LARGE_ANSWER, retry_timeouts=False, patience=patience)
+    frames_of: Any = _flat_frames if method == "trace_block" else _nested_frames
+    traced = [frames_of(block, answer) for block, answer in zip(blocks, answers, strict=True)]
     _check_unmoved(client, blocks, traced)
-    rows = [
+    return [
         (block.header.number, block.header.hash, index, transaction, trace_index, *move)
         for block, frames in zip(blocks, traced, strict=True)
         for index, transaction in enumerate(block.transactions)
         for trace_index, move in enumerate(_moves(block, frames.get(transaction, ())))
         if move[0] in wallets or move[1] in wallets
     ]
-    return [block.header for block in blocks], rows
 
 
 def _flat_frames(block: _Block, traces: Sequence[_FlatTrace] | None) -> dict[str, list[_Frame]]:

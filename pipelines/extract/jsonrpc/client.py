@@ -147,6 +147,8 @@ class _Asked:
         return self.network, self.method, self.from_block, self.to_block
 
 
+# Errors that one call of a batch may cause alone.
+_OF_ONE_CALL = (CallRefused, StateUnavailable, MalformedAnswer)
 _NOTHING = (b"", b"null")
 _SPACES = b" \t\r\n"
 _CODE = re.compile(rb'"?(-?[0-9]{1,18})"?')
@@ -210,6 +212,8 @@ class RpcClient:
         self._ids = itertools.count(1)
         self._batch_calls = _BATCH_CALLS
         self._chain: str | None = None
+        # Seconds, where a call names no other patience; None: the client's limits.
+        self.patience: float | None = None
 
     @property
     def provider(self) -> str:
@@ -277,6 +281,7 @@ class RpcClient:
             ExtractError: any of its kinds but ChainReorganised.
         """
         asked = self._asked([(method, params)])
+        patience = self.patience if patience is None else patience
         limit = self._max_response_bytes if max_response_bytes is None else max_response_bytes
 
         def attempt(endpoint: Endpoint, deadline: float) -> Any:
@@ -292,6 +297,8 @@ class RpcClient:
         allow_errors: Literal[False] = False,
         *,
         max_response_bytes: int | None = None,
+        retry_timeouts: bool = True,
+        patience: float | None = None,
     ) -> list[T]: ...
 
     @overload
@@ -302,7 +309,9 @@ class RpcClient:
         allow_errors: Literal[True],
         *,
         max_response_bytes: int | None = None,
-    ) -> list[T | CallRefused | StateUnavailable]: ...
+        retry_timeouts: bool = True,
+        patience: float | None = None,
+    ) -> list[T | CallRefused | StateUnavailable | MalformedAnswer]: ...
 
     @overload
     def batch(
@@ -312,6 +321,8 @@ class RpcClient:
         allow_errors: bool = False,
         *,
         max_response_bytes: int | None = None,
+        retry_timeouts: bool = True,
+        patience: float | None = None,
     ) -> list[Any]: ...
 
     def batch(
@@ -321,14 +332,18 @@ class RpcClient:
         allow_errors: bool = False,
         *,
         max_response_bytes: int | None = None,
+        retry_timeouts: bool = True,
+        patience: float | None = None,
     ) -> list[Any]:
         """Call many methods in few requests, and one by one where the provider takes no batches.
 
         Args:
             type_: type to which msgspec decodes each result.
-            allow_errors: return CallRefused and StateUnavailable as results instead of raising them.
+            allow_errors: return CallRefused, StateUnavailable and MalformedAnswer of single calls as results instead of
+                raising them.
             max_response_bytes: of the answer to one call; replaces the client's limit. Batches are split where their
                 answer is larger.
+            retry_timeouts, patience: of each request; as `call`.
 
         Returns:
             The results in the order of the calls.
@@ -337,31 +352,49 @@ class RpcClient:
             ExtractError: as `call`; also MalformedAnswer where an answer is missing, appears twice or is not ours.
         """
         results: list[Any] = []
+        patience = self.patience if patience is None else patience
         size = self._batch_calls
         limit = self._max_response_bytes if max_response_bytes is None else max_response_bytes
         while len(results) < len(calls):
             size = min(size, self._batch_calls)
             piece = calls[len(results) : len(results) + size]
             if len(piece) == 1:
-                results.append(self._call_in_batch(piece[0], type_, allow_errors, limit))
+                results.append(self._call_in_batch(piece[0], type_, allow_errors, limit, retry_timeouts, patience))
                 continue
             try:
-                results += self._call_together(piece, type_, allow_errors)
+                results += self._call_together(piece, type_, allow_errors, retry_timeouts, patience)
             except _BatchRefused as refusal:
                 size = len(piece) // 2
                 if not refusal.is_size:
                     self._batch_calls = size
         return results
 
-    def _call_in_batch(self, call: Call, type_: Any, allow_errors: bool, max_bytes: int) -> Any:
+    def _call_in_batch(
+        self,
+        call: Call,
+        type_: Any,
+        allow_errors: bool,
+        max_bytes: int,
+        retry_timeouts: bool,
+        patience: float | None,
+    ) -> Any:
         try:
-            return self.call(*call, type_, max_response_bytes=max_bytes)
-        except (CallRefused, StateUnavailable) as error:
+            return self.call(
+                *call, type_, max_response_bytes=max_bytes, retry_timeouts=retry_timeouts, patience=patience
+            )
+        except _OF_ONE_CALL as error:
             if allow_errors:
                 return error
             raise
 
-    def _call_together(self, calls: Sequence[Call], type_: Any, allow_errors: bool) -> list[Any]:
+    def _call_together(
+        self,
+        calls: Sequence[Call],
+        type_: Any,
+        allow_errors: bool,
+        retry_timeouts: bool,
+        patience: float | None,
+    ) -> list[Any]:
         asked = self._asked(calls)
         results: dict[int, Any] = {}
         pending = {next(self._ids): position for position in range(len(calls))}
@@ -369,7 +402,7 @@ class RpcClient:
         def attempt(endpoint: Endpoint, deadline: float) -> None:
             body = msgspec.json.encode([_request(number, calls[position]) for number, position in pending.items()])
             try:
-                reply = self._post(endpoint, body, deadline, self._max_response_bytes, asked, len(pending))
+                reply = self._post(endpoint, body, deadline, self._max_response_bytes, asked, len(pending), patience)
             except AnswerTooLarge:
                 raise _BatchRefused(is_size=True) from None
             answers = self._read_batch(endpoint, reply, asked, len(pending))
@@ -387,13 +420,13 @@ class RpcClient:
                     continue
                 except _EndpointRefused:
                     raise
-                except (CallRefused, StateUnavailable) as error:
+                except _OF_ONE_CALL as error:
                     result = error
                 results[pending.pop(number)] = result
             if delayed is not None:
                 raise delayed
 
-        self._exchange(asked, attempt)
+        self._exchange(asked, attempt, retry_timeouts, patience)
         ordered = [results[position] for position in range(len(calls))]
         if not allow_errors:
             for result in ordered:

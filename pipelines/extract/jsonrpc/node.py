@@ -1,6 +1,10 @@
 """The part of a node that all families with JSON-RPC share."""
 
+import math
+from collections.abc import Iterator, Sequence
 from typing import Self
+
+import polars as pl
 
 from control.networks.definitions import Network
 from pipelines.extract.budget import Budget
@@ -8,6 +12,7 @@ from pipelines.extract.family import StoredRows
 from pipelines.extract.jsonrpc.client import Dialect, RpcClient
 from pipelines.extract.jsonrpc.endpoint import other_urls
 from pipelines.extract.metering import Meter
+from pipelines.extract.units import HURRY_SECONDS, UnreadUnits
 
 
 class RpcNode:
@@ -24,6 +29,7 @@ class RpcNode:
         self.network = network
         self.client = client
         self.stored: StoredRows | None = None
+        self.unread: UnreadUnits | None = None
 
     @classmethod
     def open(cls, network: Network, *, timeout: tuple[float, float], max_attempts: int, budget: Budget | None) -> Self:
@@ -31,6 +37,11 @@ class RpcNode:
         urls, dialect = network.rpc_urls, cls.dialect
         client = RpcClient(network.name, urls, dialect, timeout=timeout, max_attempts=max_attempts, budget=budget)
         return cls(network, client)
+
+    @property
+    def seconds(self) -> float:
+        """Time of the network in one cycle; infinite without a budget."""
+        return math.inf if self.client.budget is None else self.client.budget.seconds
 
     @property
     def provider(self) -> str:
@@ -48,6 +59,18 @@ class RpcNode:
         client = RpcClient(self.network.name, urls, self.dialect, budget=self.client.budget)
         client.expect_chain(self.network.own.identity)
         return type(self)(self.network, client)
+
+    def hurry(self, is_hurried: bool) -> None:
+        """Set whether to give up an answer after `HURRY_SECONDS`."""
+        self.client.patience = HURRY_SECONDS if is_hurried else None
+
+    def derived(self) -> Iterator[tuple[str, pl.DataFrame]]:
+        """Yield nothing: most families compute nothing from addresses alone."""
+        return iter(())
+
+    def unready(self) -> Sequence[str]:
+        """Return no wallet: most families need nothing before they collect."""
+        return ()
 
     def close(self) -> None:
         """Close the kept connections."""

@@ -25,7 +25,8 @@ from pipelines.extract.jsonrpc.client import RpcClient
 from pipelines.extract.utxo.blocks import BLOCK_CALL, Numbered, read_blocks
 from pipelines.extract.utxo.definition import own_definition
 from pipelines.extract.utxo.dialect import SCAN_CALL
-from pipelines.extract.utxo.headers import read_hashes
+from pipelines.extract.utxo.headers import Numbered as NumberedHeader
+from pipelines.extract.utxo.headers import compares_targets, read_hashes, read_header_of
 from pipelines.extract.utxo.prevouts import Prevout, Source, check_unspent, index_of, outpoint, read_prevouts
 from pipelines.extract.utxo.scans import Scan, scan
 from pipelines.extract.utxo.serialization import OUTPOINT_BYTES, RawTransaction, shown
@@ -151,14 +152,20 @@ class OutputCollector:
         self._segment = segment
         self._source = source
         self._stored = stored
-        self._watched = watch(self._own, segment.addresses, stored)
+        self._watched = watch(network, segment.addresses, stored)
         # Up to this block, older outputs of some address may be spent without being known.
         self._incomplete_to = 0
         self._scan: Scan | None = None
 
     def parts(self) -> Iterator[Part]:
         """Read the segment; see `pipelines.extract.family.Node.collect`."""
-        notes = {UTXO_OPENINGS.name: self._open(), UTXO_KEY_RANGES.name: self._ranges()}
+        try:
+            openings = self._open()
+        except ExtractError as error:
+            # Fewer blocks need the same outputs.
+            error.is_divisible = False
+            raise
+        notes = {UTXO_OPENINGS.name: openings, UTXO_KEY_RANGES.name: self._ranges()}
         for lot in self._lots():
             rows, unread = self._read(lot)
             rows |= notes
@@ -219,10 +226,20 @@ class OutputCollector:
             ]
         return pl.DataFrame(rows, schema=UTXO_OPENINGS.row_schema, orient="row")
 
+    def _earlier(self) -> list[NumberedHeader]:
+        """Return the newest stored header before the segment, or block 0; none where targets are not compared."""
+        if not compares_targets(self._network):
+            return []
+        number, hash_ = 0, self._own.genesis_hash
+        if self._stored is not None:
+            found = self._stored.find("newest_before", before=self._segment.covered.first)
+            number, hash_ = next(found.iter_rows(), (number, hash_))
+        return [NumberedHeader(number, read_header_of(self._client, self._network, number, hash_))]
+
     def _lots(self) -> Iterator[_Lot]:
         lot, began = _Lot(), self._client.clock()
         try:
-            for numbered in read_blocks(self._client, self._segment.covered, has_extension=self._has_extension):
+            for numbered in read_blocks(self._client, self._network, self._segment.covered, self._earlier()):
                 self._check_scan(numbered)
                 lot.blocks.append(numbered)
                 lot.entries += sum(len(one.inputs) + len(one.outputs) for one in numbered.block.transactions)

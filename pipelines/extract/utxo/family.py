@@ -9,10 +9,10 @@ import polars as pl
 
 from control.networks.definitions import Network
 from control.pricing.definitions import PriceSource
-from control.ranges import FIRST_BLOCK
+from control.ranges import FIRST_BLOCK, BlockRange
 from pipelines.extract.budget import Budget
 from pipelines.extract.data_sets import FileForm
-from pipelines.extract.errors import NotProvable
+from pipelines.extract.errors import ExtractError, NotProvable
 from pipelines.extract.family import (
     BALANCES,
     INPUT_ADDRESSES,
@@ -27,7 +27,8 @@ from pipelines.extract.family import (
 from pipelines.extract.jsonrpc.client import RpcClient
 from pipelines.extract.jsonrpc.node import RpcNode
 from pipelines.extract.prices.protocol import PriceClient
-from pipelines.extract.utxo.blocks import BLOCK_CALL
+from pipelines.extract.units import Unit
+from pipelines.extract.utxo.blocks import BLOCK_CALL, read_blocks
 from pipelines.extract.utxo.collecting import OutputCollector
 from pipelines.extract.utxo.definition import own_definition
 from pipelines.extract.utxo.dialect import UTXO
@@ -40,9 +41,9 @@ from pipelines.extract.utxo.headers import (
 from pipelines.extract.utxo.prevouts import Source
 from pipelines.extract.utxo.probe import NodeFacts, probe
 from pipelines.extract.utxo.scans import read_balances
-from pipelines.extract.utxo.watched import key_ranges, watch
-from pipelines.rows import Segment
-from pipelines.tables.utxo import TABLES
+from pipelines.extract.utxo.watched import derive_scripts, key_ranges, watch
+from pipelines.rows import Kind, Segment
+from pipelines.tables.utxo import TABLES, UTXO_SCRIPTS
 
 
 class UtxoNode(RpcNode):
@@ -55,6 +56,8 @@ class UtxoNode(RpcNode):
 
     dialect = UTXO
     header_call = HEADER_CALL
+    # Blocks are proven when they are collected, and there are no tokens.
+    reread_kinds: frozenset[Kind] = frozenset()
     # Bitcoin's genesis block.
     oldest_genesis = datetime(2009, 1, 3, 18, 15, 5, tzinfo=UTC)
 
@@ -74,16 +77,16 @@ class UtxoNode(RpcNode):
         return frozenset(name for name, is_there in named.items() if is_there)
 
     def head(self) -> Header:
-        return read_head(self.client)
+        return read_head(self.client, self.network)
 
     def final_number(self, head: Header) -> int:
         return max(head.number - self.network.finality_depth, -1)
 
     def headers(self, numbers: Sequence[int]) -> pl.DataFrame:
-        return read_headers(self.client, numbers)
+        return read_headers(self.client, self.network, numbers)
 
     def block_at(self, instant: datetime, head: Header) -> int | None:
-        return find_first_block_at_or_after(self.client, instant, head)
+        return find_first_block_at_or_after(self.client, self.network, instant, head)
 
     def collect(self, segment: Segment, final_number: int) -> Iterator[Part]:
         if segment.kind != "native":
@@ -91,6 +94,17 @@ class UtxoNode(RpcNode):
             return iter([Part(segment.covered, {})])
         source = probe(self.client, self._own.identity).source if self._probed is None else self._probed.source
         return OutputCollector(self.client, self.network, segment, source, self.stored).parts()
+
+    def check(self, kind: Kind, block_number: int, addresses: Sequence[str] = ()) -> None:
+        for _ in read_blocks(self.client, self.network, BlockRange(block_number, block_number)):
+            pass
+
+    def derived(self) -> Iterator[tuple[str, pl.DataFrame]]:
+        for rows in derive_scripts(self.network, key_ranges(self.stored), self.client.budget):
+            yield UTXO_SCRIPTS.name, rows
+
+    def unready(self) -> list[str]:
+        return [one.wallet for one in key_ranges(self.stored) if not one.is_ready]
 
     def outgrown(self) -> list[str]:
         return [one.wallet for one in key_ranges(self.stored) if one.is_outgrown]
@@ -107,7 +121,7 @@ class UtxoNode(RpcNode):
         if block_number < FIRST_BLOCK:
             rows = [(NATIVE, holder, block_number, block_hash, "0") for _, holder in pairs]
             return pl.DataFrame(rows, schema=BALANCES, orient="row")
-        watched = watch(self._own, {holder for token, holder in pairs if token == NATIVE}, self.stored)
+        watched = watch(self.network, sorted({holder for token, holder in pairs if token == NATIVE}), self.stored)
         if watched.scripts:
             read = read_balances(self.client, watched, block_number, block_hash, self.network.native_decimals)
         else:
@@ -135,6 +149,10 @@ class UtxoNode(RpcNode):
     def metadata(self, tokens: Sequence[str], block_number: int) -> pl.DataFrame:
         assert not tokens, "the family has no tokens"
         return pl.DataFrame(schema=METADATA)
+
+    def read_units(self, units: Sequence[Unit], head: Header) -> Iterator[tuple[Unit, ExtractError | None]]:
+        assert not units, "the family has no contracts, and one scan reads all wallets"
+        return iter(())
 
     def cost_of_full(self, blocks: int) -> str:
         source = self._facts.source

@@ -183,7 +183,10 @@ def _answers(client: RpcClient, params: Sequence[Sequence[object]]) -> Iterator[
     """Yield the answer to each request of a transaction, a bounded number at a time."""
     for at in range(0, len(params), _TRANSACTIONS_PER_REQUEST):
         calls: list[Call] = [(TRANSACTION_CALL, one) for one in params[at : at + _TRANSACTIONS_PER_REQUEST]]
-        yield from client.batch(calls, str, allow_errors=True)
+        for answer in client.batch(calls, str, allow_errors=True):
+            if isinstance(answer, MalformedAnswer):
+                raise answer
+            yield answer
 
 
 def _checked(client: RpcClient, id_: bytes, answer: str, *, has_extension: bool) -> RawTransaction:

@@ -1,13 +1,16 @@
 """Blocks and headers from their serialized bytes, with recomputed hashes. Pure.
 
 A block's hash commits to all of its bytes. It is the hash of the header, which has the Merkle root of the transactions'
-ids. An id is the hash of the transaction's bytes. So a node can neither change nor omit anything.
+ids. An id is the hash of the transaction's bytes. So a node can neither change nor omit anything. A header also proves
+its work: a hash of it is at most its target. So a node cannot invent a block for free.
 
 Source: https://developer.bitcoin.org/reference/block_chain.html, BIP 144 (witnesses).
 """
 
 import hashlib
 from typing import NamedTuple
+
+from control.networks.utxo import ProofOfWork
 
 HEADER_BYTES = 80
 OUTPOINT_BYTES = 36
@@ -20,6 +23,8 @@ _LEAST_OUTPUT = 9
 _LEAST_TRANSACTION = 8 + 2 + _LEAST_INPUT + _LEAST_OUTPUT
 _WITNESS = 1
 _EXTENSION = 8
+# Bits of a target in compact form.
+_SIGN, _MANTISSA = 0x0080_0000, 0x007F_FFFF
 _sha256 = hashlib.sha256
 
 
@@ -28,12 +33,16 @@ class InvalidBlock(ValueError):
 
 
 class RawHeader(NamedTuple):
-    """A block's header; `time` in Unix seconds, hashes in the order of nodes' texts."""
+    """A block's header; `time` in Unix seconds, hashes in the order of nodes' texts.
+
+    `target` is the most that the hash of its work may be; 0 on networks without work.
+    """
 
     hash: str
     parent_hash: str
     merkle_root: bytes
     time: int
+    target: int
 
 
 class RawTransaction(NamedTuple):
@@ -66,28 +75,54 @@ def double_hash(data: bytes) -> bytes:
     return _sha256(_sha256(data).digest()).digest()
 
 
-def read_header(raw: bytes) -> RawHeader:
+def read_header(raw: bytes, proof_of_work: ProofOfWork) -> RawHeader:
     """Return the header in 80 bytes.
 
     Raises:
-        InvalidBlock: another length.
+        InvalidBlock: another length, no target, or a hash above the target.
     """
     if len(raw) != HEADER_BYTES:
         raise InvalidBlock(f"a header of {len(raw)} bytes in place of {HEADER_BYTES}")
-    hash_ = shown(double_hash(raw))
-    return RawHeader(hash_, shown(raw[4:36]), raw[36:68], int.from_bytes(raw[68:72], "little"))
+    hash_ = double_hash(raw)
+    target = 0
+    if proof_of_work is not ProofOfWork.NONE:
+        target = target_of(int.from_bytes(raw[72:76], "little"))
+        work = hash_ if proof_of_work is ProofOfWork.SHA256D else _scrypt(raw)
+        if int.from_bytes(work, "little") > target:
+            raise InvalidBlock(f"a header without proof of work ({proof_of_work}): its hash is above its target")
+    return RawHeader(shown(hash_), shown(raw[4:36]), raw[36:68], int.from_bytes(raw[68:72], "little"), target)
 
 
-def read_block(raw: bytes, *, has_extension: bool = False) -> RawBlock:
+def target_of(bits: int) -> int:
+    """Return the target in compact form: the first byte is its length, the others are its first three bytes.
+
+    Source: https://developer.bitcoin.org/reference/block_chain.html#target-nbits
+
+    Raises:
+        InvalidBlock: it is zero, negative, or has more than 256 bits.
+    """
+    target = (bits & _MANTISSA) << 8 * (bits >> 24) >> 24
+    if bits & _SIGN or not 0 < target < 2**256:
+        raise InvalidBlock(f"a header with the bits {bits:08x}, which are no target")
+    return target
+
+
+def _scrypt(header: bytes) -> bytes:
+    """Return the hash of Litecoin's proof of work."""
+    return hashlib.scrypt(header, salt=header, n=1024, r=1, p=1, dklen=32)
+
+
+def read_block(raw: bytes, proof_of_work: ProofOfWork, *, has_extension: bool = False) -> RawBlock:
     """Return the block in these bytes.
 
     Args:
         has_extension: the network may append an extension block, whose content is hidden and is not read.
 
     Raises:
-        InvalidBlock: the bytes are no block, or its transactions are not those of its header's Merkle root.
+        InvalidBlock: the bytes are no block, its header has no work, or its transactions are not those of the header's
+            Merkle root.
     """
-    header = read_header(raw[:HEADER_BYTES])
+    header = read_header(raw[:HEADER_BYTES], proof_of_work)
     count, at = _count(raw, HEADER_BYTES, _LEAST_TRANSACTION)
     transactions = []
     is_extended = False

@@ -1,9 +1,11 @@
 """Rules of every command: help for people, and one JSON object for programs."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from cli.main import main
 
@@ -39,3 +41,21 @@ def test_every_command_and_option_has_help_and_json_output(name: str) -> None:
     for parameter in command.params:
         if isinstance(parameter, click.Option):
             assert parameter.help, f"{name}: {parameter.opts[0]} has no help"
+
+
+@pytest.mark.parametrize("options", [["--help"], ["-h"], ["--no-such-option"]])
+@pytest.mark.parametrize("name", ["", "tenant", "lake", *_ALL])
+def test_help_and_unknown_options_change_nothing_in_the_data_folder(
+    name: str, options: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tmp_path.chmod(0o755)
+    monkeypatch.setenv("LEDGERMART_DATA_DIR", str(tmp_path))
+    done = CliRunner().invoke(main, [*name.split(), *options])
+    assert done.exit_code == (2 if options == ["--no-such-option"] else 0), done.output
+    assert (tmp_path.stat().st_mode & 0o777, list(tmp_path.iterdir())) == (0o755, [])
+
+
+def test_help_is_shown_despite_a_malformed_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LEDGERMART_API_PORT", "eighty")
+    done = CliRunner().invoke(main, ["status", "--help"])
+    assert (done.exit_code, "Usage:" in done.output) == (0, True)

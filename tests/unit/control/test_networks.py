@@ -18,7 +18,7 @@ from control.networks.definitions import (
     load_networks,
 )
 from control.networks.evm import MULTICALL3_ADDRESS, EvmDefinition
-from control.networks.utxo import UtxoDefinition
+from control.networks.utxo import ProofOfWork, UtxoDefinition
 from control.settings import load_settings
 
 SHIPPED = load_settings({}).networks_file
@@ -39,12 +39,32 @@ CHAIN_IDS = {
 # Prefixes as in chainparams.cpp of Bitcoin Core and Litecoin Core. The later versions are in SLIP-132.
 XPUB, TPUB, LTUB, TTUB = map(bytes.fromhex, ("0488b21e", "043587cf", "019da462", "0436f6e1"))
 OUTPUT_NETWORKS = {
-    "bitcoin": UtxoDefinition("000000000019d6689c085ae165831e934ff763ae46a2a6c172b3f1b60a8ce26f", 0, (5,), "bc", None),
+    "bitcoin": UtxoDefinition(
+        "000000000019d6689c085ae165831e934ff763ae46a2a6c172b3f1b60a8ce26f",
+        0,
+        (5,),
+        "bc",
+        None,
+        (XPUB,),
+        ProofOfWork.SHA256D,
+    ),
     "bitcoin-testnet": UtxoDefinition(
-        "00000000da84f2bafbbc53dee25a72ae507ff4914b867c565be350b0da8bf043", 111, (196,), "tb", None, (TPUB,)
+        "00000000da84f2bafbbc53dee25a72ae507ff4914b867c565be350b0da8bf043",
+        111,
+        (196,),
+        "tb",
+        None,
+        (TPUB,),
+        ProofOfWork.SHA256D,
     ),
     "litecoin": UtxoDefinition(
-        "12a765e31ffd4059bada1e25190f6e98c99d9714d334efa41a195a7e7e04bfe2", 48, (50, 5), "ltc", "ltcmweb", (XPUB, LTUB)
+        "12a765e31ffd4059bada1e25190f6e98c99d9714d334efa41a195a7e7e04bfe2",
+        48,
+        (50, 5),
+        "ltc",
+        "ltcmweb",
+        (XPUB, LTUB),
+        ProofOfWork.SCRYPT,
     ),
     "local-utxo": UtxoDefinition(
         "530827f38f93b43ed12af0b3ad25a288dc02ed74d6d7857862df51fc56c416f9",
@@ -342,6 +362,7 @@ genesis_hash = "12a765e31ffd4059bada1e25190f6e98c99d9714d334efa41a195a7e7e04bfe2
 pubkey_hash_prefix = 48
 script_hash_prefixes = [50, 5]
 segwit_prefix = "ltc"
+proof_of_work = "scrypt"
 mweb_prefix = "ltcmweb"
 rpc = ["http://127.0.0.1:9332"]
 native = { symbol = "LTC", decimals = 8 }
@@ -353,10 +374,10 @@ poll_seconds = 30
 def test_fields_of_a_network_of_outputs_are_read(tmp_path: Path) -> None:
     network = load(tmp_path, OUTPUTS)["outputs"]
     genesis_hash = "12a765e31ffd4059bada1e25190f6e98c99d9714d334efa41a195a7e7e04bfe2"
-    assert network.own == UtxoDefinition(genesis_hash, 48, (50, 5), "ltc", "ltcmweb")
+    assert network.own == UtxoDefinition(genesis_hash, 48, (50, 5), "ltc", "ltcmweb", proof_of_work=ProofOfWork.SCRYPT)
     assert (network.own.identity, network.chain_id) == (genesis_hash, None)
     assert network.parse_address("3GBygsGPvTdfKMbq4AKZZRu1sPMWPEsBfd") == "MNQ7zkgMsaV67rsjA3JuP59RC5wxRXpwgE"
-    plain = load(tmp_path, OUTPUTS.replace('mweb_prefix = "ltcmweb"', ""))["outputs"]
+    plain = load(tmp_path, OUTPUTS.replace('mweb_prefix = "ltcmweb"', "").replace("scrypt", "none"))["outputs"]
     assert plain.own == UtxoDefinition(genesis_hash, 48, (50, 5), "ltc", None)
 
 
@@ -378,6 +399,8 @@ def test_fields_of_a_network_of_outputs_are_read(tmp_path: Path) -> None:
         ('segwit_prefix = "ltc"\n', "", "field 'segwit_prefix': is missing; add it"),
         ('"ltcmweb"', '"ltcmweb"\nextended_key_versions = []', "field 'extended_key_versions': is not a list"),
         ('"ltcmweb"', '"ltcmweb"\nextended_key_versions = ["xpub"]', "each one as 8 lower-case hexadecimal digits"),
+        ('proof_of_work = "scrypt"\n', "", "field 'proof_of_work': is missing; add it"),
+        ('"scrypt"', '"sha256"', "field 'proof_of_work': is 'sha256'"),
         ("finality_depth", "multicall_address", "field 'multicall_address': is unknown"),
         (
             "poll_seconds = 30",

@@ -48,6 +48,7 @@ def test_defaults() -> None:
         rate_limit_per_minute=3000,
         max_stored_prices=1_000_000,
         max_objects=10_000,
+        max_scripts=100_000,
         query_timeout_seconds=30,
         query_memory_mb=1024,
         pipeline_memory_mb=psutil.virtual_memory().total // 2_000_000,

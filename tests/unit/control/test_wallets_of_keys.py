@@ -35,11 +35,16 @@ on_sqlite = pytest.mark.parametrize("kind", ["sqlite"])
 """For tests that read all tables or files of the store."""
 
 ROOT = bip32.HDKey.from_seed(b"an example seed of the tests, 32")
+# Source: the test vectors of BIP 39.
+SEED = "legal winner thank year wave sausage worth useful legal winner thank yellow"
 PRIVATE = {
     "xprv": ROOT.to_base58(),
     "zprv": ROOT.to_base58(bytes.fromhex("04b2430c")),
     "wif": "KwDiBf89QgGbjEhKnhXJuH7LrciVrZi3qYjgd9M7rFU73sVHnoWn",
     "in a descriptor": f"wpkh({ROOT.to_base58()}/<0;1>/*)",
+    "12 words": SEED,
+    "24 words": " ".join(["letter advice cage absurd amount doctor acoustic avoid"] * 3),
+    "numbered words": "\n".join(f"{number}. {word}" for number, word in enumerate(SEED.title().split(), start=1)),
 }
 
 

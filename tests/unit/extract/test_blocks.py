@@ -307,6 +307,14 @@ def test_a_receipt_of_another_block_is_a_reorganisation(make_client: MakeClient)
     assert caught.value.block_number == 3
 
 
+def test_receipt_that_is_missing_by_hash_is_read_by_its_block(make_client: MakeClient) -> None:
+    given = [receipt(3, 0), receipt(3, 1)]
+    with chain((transaction(3, 0, WALLET, OTHER), None), (transaction(3, 1, WALLET, OTHER), None)) as node:
+        node.handlers["eth_getBlockReceipts"] = lambda params: given if params == ["0x3"] else None
+        assert [row["transaction_index"] for row in read(make_client(node))] == [0, 1]
+        assert [method for method, _ in node.calls].count("eth_getBlockReceipts") == 1
+
+
 def test_a_missing_receipt_is_named(make_client: MakeClient) -> None:
     with chain((transaction(3, 0, WALLET, OTHER), None)) as node:
         with pytest.raises(MalformedAnswer, match=r"no receipt of transaction 0x0+3"):

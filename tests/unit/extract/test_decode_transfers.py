@@ -226,8 +226,19 @@ def test_topics_are_at_most_four_texts(topics: Any) -> None:
 
 
 def test_duplicate_log_is_refused() -> None:
-    with pytest.raises(MalformedAnswer, match="log 1 of block 4 appears twice"):
+    with pytest.raises(MalformedAnswer, match="log 1 of transaction 1 of block 4 appears twice"):
         decode(transfer_log(4, 1, 1), transfer_log(5, 1, 1), transfer_log(4, 1, 1))
+
+
+def test_indexes_that_are_counted_in_each_transaction_are_in_the_order_of_transactions() -> None:
+    logs = [
+        transfer_log(4, transaction, 10 * transaction + log, logIndex=hex(log))
+        for transaction in (2, 1)
+        for log in (1, 0)
+    ]
+    rows = decode(*logs)
+    assert rows.select("transaction_index", "log_index").rows() == [(1, 0), (1, 1), (2, 0), (2, 1)]
+    assert rows["amount_raw"].to_list() == ["10", "11", "20", "21"]
 
 
 def test_removed_logs_are_a_reorganisation() -> None:

@@ -132,6 +132,27 @@ def test_max_range_is_kept(make_client: MakeClient) -> None:
         assert node.requests == len(pieces)
 
 
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        (-32001, "Unable to complete request at this time."),
+        (-32603, "Internal server error. Forwarder error: 1000."),
+        (-32000, "context deadline exceeded"),
+        (-32000, "no"),
+    ],
+)
+@pytest.mark.parametrize("widest", [200, 10, 1])
+def test_range_refused_in_unknown_words_is_narrowed(
+    make_client: MakeClient, code: int, message: str, widest: int
+) -> None:
+    def limit(first: int, last: int, _: int) -> None:
+        if last - first >= widest:
+            raise NodeError(code, message)
+
+    with ScriptedNode(head=BLOCKS, logs=LOGS, range_limit=limit) as node:
+        assert_complete(fetch(make_client(node)))
+
+
 def test_refusal_of_a_single_block_raises_an_error_with_its_number(make_client: MakeClient) -> None:
     def limit(first: int, last: int, logs: int) -> None:
         if logs > 50:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.extract.errors import CallRefused, MalformedAnswer, StateUnavailable
+from pipelines.extract.errors import MalformedAnswer, StateUnavailable
 from pipelines.extract.evm.dialect import EVM
 from pipelines.extract.evm.narrowing import find_balance_changes, find_creation_block
 from pipelines.extract.family import BalanceRange
@@ -121,18 +121,26 @@ def test_pruned_states_leave_a_wide_interval(make_client: MakeClient) -> None:
     with with_balances({WALLET: history}) as node:
         node.handlers["eth_getBalance"] = pruned_before(50, node.handlers["eth_getBalance"])
         read = rows(find_balance_changes(make_client(node), [whole(WALLET, history)], 1_000))
-        assert read == [(WALLET, 64, 8), (WALLET, 96, 8)]
-        assert differing(whole(WALLET, history), read) == [(0, 64), (96, 128)]
+        assert read == [(WALLET, 64, 8), (WALLET, 99, 8), (WALLET, 100, 9)]
+        assert differing(whole(WALLET, history), read) == [(0, 64), (99, 100)]
 
 
-def test_other_refusals_and_malformed_answers_are_raised(make_client: MakeClient) -> None:
-    with ScriptedNode() as node:
-        client = make_client(node)
-        with pytest.raises(CallRefused):
-            find_balance_changes(client, [BalanceRange(WALLET, 0, 9, 1, 2)], 100)
-        node.handlers["eth_getBalance"] = lambda _: "many"
-        with pytest.raises(MalformedAnswer):
-            find_balance_changes(client, [BalanceRange(WALLET, 0, 9, 1, 2)], 100)
+@pytest.mark.parametrize("answer", [NodeError(-32603, "Internal error"), "many"])
+def test_wallet_that_cannot_be_read_leaves_its_own_interval_wide(make_client: MakeClient, answer: Any) -> None:
+    histories = {WALLET: history_of(100, {40: 1}), OTHER: history_of(100, {60: 1})}
+    with with_balances(histories) as node:
+        truly = node.handlers["eth_getBalance"]
+
+        def spoilt(params: list[Any]) -> Any:
+            if params[0] != WALLET:
+                return truly(params)
+            if isinstance(answer, NodeError):
+                raise answer
+            return answer
+
+        node.handlers["eth_getBalance"] = spoilt
+        ranges = [whole(wallet, history) for wallet, history in histories.items()]
+        assert rows(find_balance_changes(make_client(node), ranges, 1_000)) == [(OTHER, 59, 7), (OTHER, 60, 8)]
 
 
 # Creation

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from control.networks.utxo import ProofOfWork
 from pipelines.extract.utxo.scans import base_units
 from pipelines.extract.utxo.serialization import (
     InvalidBlock,
@@ -18,6 +19,7 @@ from pipelines.extract.utxo.serialization import (
     shown,
 )
 
+SHA256D = ProofOfWork.SHA256D
 # Bitcoin's genesis block. Source: https://en.bitcoin.it/wiki/Genesis_block
 GENESIS = bytes.fromhex(
     "01000000" + 64 * "0" + "3ba3edfd7a7b12b27ac72c3e67768f617fc81bc3888a51323a9fb8aa4b1e5e4a29ab5f49ffff001d1dac2b7c"
@@ -49,8 +51,8 @@ EXTENDED = bytes.fromhex(
 
 
 def test_a_published_block_has_its_hashes() -> None:
-    block = read_block(GENESIS)
-    assert block.header == read_header(GENESIS[:80])
+    block = read_block(GENESIS, SHA256D)
+    assert block.header == read_header(GENESIS[:80], SHA256D)
     assert (block.header.hash, block.header.parent_hash, block.header.time) == (GENESIS_HASH, 64 * "0", 1231006505)
     (transaction,) = block.transactions
     assert shown(transaction.id) == GENESIS_TRANSACTION
@@ -81,7 +83,7 @@ def test_no_changed_byte_gives_the_same_block(position: int, change: int) -> Non
     spoiled = bytearray(GENESIS)
     spoiled[position] ^= change
     try:
-        block = read_block(bytes(spoiled))
+        block = read_block(bytes(spoiled), SHA256D)
     except InvalidBlock:
         return
     assert block.header.hash != GENESIS_HASH
@@ -90,15 +92,15 @@ def test_no_changed_byte_gives_the_same_block(position: int, change: int) -> Non
 @given(st.integers(0, len(GENESIS) - 1))
 def test_a_block_that_ends_early_is_refused(length: int) -> None:
     with pytest.raises(InvalidBlock):
-        read_block(GENESIS[:length])
+        read_block(GENESIS[:length], SHA256D)
     with pytest.raises(InvalidBlock):
-        read_block(GENESIS + b"\0")
+        read_block(GENESIS + b"\0", SHA256D)
 
 
 @pytest.mark.parametrize("spoiled", [GENESIS[:80] + b"\xff" + 8 * b"\xff", GENESIS[:85] + b"\xfe\xff\xff\xff\xff"])
 def test_a_count_beyond_the_bytes_is_refused_at_once(spoiled: bytes) -> None:
     with pytest.raises(InvalidBlock, match="ends early"):
-        read_block(spoiled)
+        read_block(spoiled, SHA256D)
 
 
 def plain_root(ids: Sequence[bytes]) -> bytes:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from eth_abi import decode as abi_decode
@@ -9,11 +10,22 @@ from eth_abi import encode as abi_encode
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.extract.errors import CallRefused, ChainReorganised, MalformedAnswer, StateUnavailable, WrongChain
+from pipelines.extract.errors import (
+    CallRefused,
+    ChainReorganised,
+    ExtractError,
+    MalformedAnswer,
+    NodeUnreachable,
+    StateUnavailable,
+    WrongChain,
+)
 from pipelines.extract.evm.balances import read_balances, read_supplies
 from pipelines.extract.evm.metadata import read_contracts
 from pipelines.extract.evm.probe import NodeFacts, probe
 from pipelines.extract.evm.state import Read, decode_aggregate3, encode_aggregate3
+from pipelines.extract.units import Unit
+from tests.chain.http_server import Reply
+from tests.chain.late_answers import LATE
 from tests.chain.scripted_node import NodeError, ScriptedNode, block_hash, word
 from tests.unit.extract.conftest import MakeClient
 
@@ -224,6 +236,146 @@ def test_result_that_is_not_hex_is_malformed(make_client: MakeClient, answer: st
             read_balances(make_client(node), PAIRS[:2], HASH, NUMBER, None)
 
 
+# Units at fault
+
+
+class Failures:
+    """The units that reads noted, each with the class of its error and whether it is proven."""
+
+    def __init__(self, *left_out: Unit) -> None:
+        self.noted: dict[Unit, tuple[type[ExtractError], bool]] = {}
+        self._left_out = left_out
+
+    def left_out(self, *units: Unit) -> ExtractError | None:
+        return next((CallRefused("testnet", "eth_call") for unit in units if unit in self._left_out), None)
+
+    def failed(self, unit: Unit, error: ExtractError, *, is_proven: bool) -> None:
+        self.noted[unit] = (type(error), is_proven)
+
+
+HALT = NodeError(-32603, "Internal error")
+OVERRUN = NodeError(-32000, "execution aborted (timeout = 5s)")
+PRUNED = NodeError(-32000, "missing trie node 12ab (path )")
+
+
+def spoil(node: ScriptedNode, is_spoilt: Callable[[str, str], bool], answer: Any) -> None:
+    """Let calls of contracts, and Multicalls that contain one, fail with an error or another answer."""
+    truly = node.handlers["eth_call"]
+
+    def call(params: list[Any]) -> Any:
+        (to, data), answered = (params[0]["to"], params[0]["data"]), truly(params)
+        inner = [(to, data)]
+        if to == MULTICALL:
+            ((*reads,),) = abi_decode(["(address,bool,bytes)[]"], bytes.fromhex(data[10:]))
+            inner = [(target, "0x" + calldata.hex()) for target, _, calldata in reads]
+        if not any(is_spoilt(*one) for one in inner):
+            return answered
+        if isinstance(answer, NodeError):
+            raise answer
+        return answer
+
+    node.handlers["eth_call"] = call
+
+
+SPOILT = {
+    "a halt": (HALT, CallRefused),
+    "an overrun": (OVERRUN, CallRefused),
+    "a state that is missing for it alone": (PRUNED, StateUnavailable),
+    "null": (None, MalformedAnswer),
+    "a number": (7, MalformedAnswer),
+    "no hex": ("0x0g", MalformedAnswer),
+}
+
+
+@pytest.mark.parametrize("case", SPOILT)
+@pytest.mark.parametrize("multicall", [MULTICALL, None])
+def test_contract_that_fails_alone_hides_no_other_balance(
+    make_client: MakeClient, case: str, multicall: str | None
+) -> None:
+    answer, kind = SPOILT[case]
+    failures, strange = Failures(), "0x" + "ba" * 20
+    with ScriptedNode() as node:
+        balances_state().install(node)
+        spoil(node, lambda contract, _: contract == strange, answer)
+        pairs = [*PAIRS, (strange, HOLDER), (strange, HOLDERS[4])]
+        frame = read_balances(make_client(node), pairs, HASH, NUMBER, multicall, failures)
+    assert frame.select("token_address", "holder_address").rows() == PAIRS
+    assert frame["quantity_raw"].to_list() == [str(2**256 - number) for number in (1, 2, 3)]
+    assert failures.noted == {Unit("contract", strange): (kind, True)}
+
+
+def test_balance_that_fails_alone_is_the_fault_of_one_call(make_client: MakeClient) -> None:
+    failures = Failures()
+    with ScriptedNode() as node:
+        balances_state().install(node)
+        spoil(node, lambda _, calldata: calldata == balance_of(HOLDERS[1]), HALT)
+        frame = read_balances(make_client(node), PAIRS, HASH, NUMBER, MULTICALL, failures)
+        alone = read_balances(make_client(node), PAIRS[1:2], HASH, NUMBER, MULTICALL, failures)
+    assert frame.select("token_address", "holder_address").rows() == [PAIRS[0], PAIRS[2]]
+    assert alone.is_empty()
+    assert failures.noted == {Unit("call", TOKEN, balance_of(HOLDERS[1])): (CallRefused, True)}
+
+
+@pytest.mark.parametrize("fault", [LATE, Reply(status=500), Reply(b"{}", cut_after=0)])
+def test_failure_that_may_pass_is_not_proven_in_the_same_cycle(make_client: MakeClient, fault: Reply) -> None:
+    failures = Failures()
+    with ScriptedNode() as node:
+        balances_state().install(node)
+        answer = node.answer
+
+        def spoilt(body: bytes) -> Reply:
+            return fault if balance_of(HOLDERS[1])[2:].encode() in body else answer(body)
+
+        with patch.object(node, "answer", spoilt):
+            frame = read_balances(make_client(node, max_attempts=2), PAIRS, HASH, NUMBER, None, failures)
+    assert frame.select("token_address", "holder_address").rows() == [PAIRS[0], PAIRS[2]]
+    assert failures.noted == {Unit("call", TOKEN, balance_of(HOLDERS[1])): (NodeUnreachable, False)}
+
+
+def test_call_that_works_the_second_time_is_not_at_fault(make_client: MakeClient) -> None:
+    failures, tries = Failures(), iter([True, False])
+    with ScriptedNode() as node:
+        balances_state().install(node)
+        spoil(node, lambda _, calldata: calldata == balance_of(HOLDERS[1]) and next(tries), HALT)
+        frame = read_balances(make_client(node), PAIRS, HASH, NUMBER, None, failures)
+    assert frame.select("token_address", "holder_address").rows() == PAIRS
+    assert not failures.noted
+
+
+def test_unit_that_is_left_out_is_not_asked_for(make_client: MakeClient) -> None:
+    failures = Failures(Unit("contract", BROKEN), Unit("call", TOKEN, balance_of(HOLDERS[1])))
+    with ScriptedNode() as node:
+        balances_state().install(node)
+        pairs = [*PAIRS, (BROKEN, HOLDER)]
+        frame = read_balances(make_client(node), pairs, HASH, NUMBER, None, failures)
+        asked = [(params[0]["to"], params[0]["data"]) for method, params in node.calls if method == "eth_call"]
+    assert frame.select("token_address", "holder_address").rows() == [PAIRS[0], PAIRS[2]]
+    assert asked == [(TOKEN, balance_of(HOLDERS[0])), (TOKEN, balance_of(HOLDERS[2]))]
+
+
+@pytest.mark.parametrize(("answer", "kind"), [(HALT, CallRefused), ("many", MalformedAnswer)])
+def test_wallet_whose_balance_fails_hides_no_other(
+    make_client: MakeClient, answer: Any, kind: type[ExtractError]
+) -> None:
+    failures = Failures()
+    with ScriptedNode() as node:
+        balances_state().install(node)
+        truly = node.handlers["eth_getBalance"]
+
+        def balance(params: list[Any]) -> Any:
+            if params[0] != HOLDERS[1]:
+                return truly(params)
+            if isinstance(answer, NodeError):
+                raise answer
+            return answer
+
+        node.handlers["eth_getBalance"] = balance
+        pairs = [("native", holder) for holder in HOLDERS[:3]]
+        frame = read_balances(make_client(node), pairs, HASH, NUMBER, None, failures)
+    assert frame["quantity_raw"].to_list() == ["1", "3"]
+    assert failures.noted == {Unit("wallet", HOLDERS[1]): (kind, True)}
+
+
 # Metadata
 
 
@@ -351,6 +503,30 @@ def test_contracts_are_described(make_client: MakeClient, case: str, multicall: 
         token.total_supply,
         token.detail,
     ) == expected
+
+
+def test_contract_that_cannot_be_read_is_unknown_with_the_reason(make_client: MakeClient) -> None:
+    failures = Failures()
+    with ScriptedNode() as node:
+        State({(TOKEN, calldata): answer for calldata, answer in ERC20.items()}).install(node)
+        spoil(node, lambda contract, _: contract == BROKEN, HALT)
+        token, broken = read_contracts(make_client(node), [TOKEN, BROKEN], HASH, MULTICALL, failures)
+    assert (token.contract_status, token.detail) == ("Fungible", None)
+    assert (broken.contract_status, broken.standard, broken.total_supply) == ("Unknown", None, None)
+    assert broken.detail is not None
+    assert "the node refuses the call (code -32603)" in broken.detail
+    assert list(failures.noted) == [Unit("contract", BROKEN)]
+
+
+def test_function_that_halts_in_any_words_is_one_that_the_contract_does_not_have(make_client: MakeClient) -> None:
+    failures = Failures()
+    with ScriptedNode() as node:
+        State({(TOKEN, calldata): answer for calldata, answer in ERC20.items()}).install(node)
+        spoil(node, lambda _, calldata: calldata.startswith("0x01ffc9a7") or calldata == NAME, HALT)
+        (token,) = read_contracts(make_client(node), [TOKEN], HASH, MULTICALL, failures)
+    assert (token.contract_status, token.symbol, token.name) == ("Fungible", "TST", None)
+    assert token.detail == "name() reverts."
+    assert not failures.noted
 
 
 def test_lost_call_gives_no_metadata(make_client: MakeClient) -> None:

@@ -104,7 +104,7 @@ def traced(blocks: dict[int, list[Tree]], head: int = 30) -> ScriptedNode:
 
     def nested(params: list[Any]) -> Any:
         number = int(params[0], 16)
-        assert params[1] == {"tracer": "callTracer"}
+        assert params[1] == {"tracer": "callTracer", "timeout": "25s"}
         return [
             {"txHash": transaction_hash(number, index), "result": tree.nested()}
             for index, tree in enumerate(blocks.get(number, []))
@@ -121,9 +121,15 @@ def change(node: ScriptedNode, method: str, changed: Any) -> None:
 
 
 def read(client: RpcClient, method: TraceMethod, wallets: set[str], last: int = 30) -> list[dict[str, Any]]:
-    frames = list(read_internal_transfers(client, 1, last, wallets, method))
-    assert all(not frame.is_empty() and frame.schema == INTERNAL_TRANSFER_SCHEMA for frame in frames)
-    return [row for frame in frames for row in frame.iter_rows(named=True)]
+    """Return the rows; raise the error of the first block that cannot be traced."""
+    rows: list[dict[str, Any]] = []
+    for frame, failed in read_internal_transfers(client, 1, last, wallets, method):
+        assert frame.schema == INTERNAL_TRANSFER_SCHEMA
+        for error in failed.values():
+            raise error
+        assert not frame.is_empty()
+        rows += frame.iter_rows(named=True)
+    return rows
 
 
 TYPES = ["CALL", "CALL", "CALL", "CREATE", "CREATE2", "DELEGATECALL", "CALLCODE", "STATICCALL"]
@@ -244,6 +250,25 @@ def test_a_transaction_without_traces_is_an_error(make_client: MakeClient, metho
             # A system transaction of the chain: it has no signature and moves nothing.
             node.handlers["eth_getTransactionByHash"] = lambda _: system
             assert [row["amount_raw"] for row in read(make_client(node), method, {A})] == ["8"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    "answer", [NodeError(-32000, "method handler crashed"), None, [{"error": "execution timeout"}]]
+)
+def test_block_that_cannot_be_traced_hides_no_other(make_client: MakeClient, method: TraceMethod, answer: Any) -> None:
+    def spoilt(truly: Any, params: list[Any]) -> Any:
+        if int(params[0], 16) != 6:
+            return truly
+        if isinstance(answer, NodeError):
+            raise answer
+        return answer
+
+    with traced({number: [Tree(calls=[Tree(value=number)])] for number in range(5, 9)}) as node:
+        change(node, method, spoilt)
+        found = list(read_internal_transfers(make_client(node), 1, 12, {A}, method))
+    assert [row["amount_raw"] for frame, _ in found for row in frame.iter_rows(named=True)] == ["5", "7", "8"]
+    assert [list(failed) for _, failed in found] == [[6]]
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -2,6 +2,8 @@
 
 import csv
 import json
+import os
+import stat
 import zipfile
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -12,11 +14,14 @@ import duckdb
 import openpyxl
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 from openpyxl.utils.escape import unescape
 
+from cli.main import main
 from control.settings import Settings, load_settings
 from pipelines.deliver.export import ExportError, Format, Listener, export
 from tests.api import marts
+from tests.templates import open_migrated
 from warehouse.folders import FolderBusyError, new_folder
 from warehouse.port import NothingPublishedError
 
@@ -327,3 +332,27 @@ def test_killed_export_leaves_no_output_and_the_next_one_cleans_up(settings: Set
 def test_export_without_a_published_version_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NothingPublishedError, match="nothing is published"):
         _export(load_settings({"LEDGERMART_DATA_DIR": str(tmp_path)}), tmp_path / "out")
+
+
+@pytest.mark.parametrize("form", list(Format))
+def test_only_the_caller_can_read_an_export(
+    settings: Settings, form: Format, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LEDGERMART_DATA_DIR", str(settings.data_dir))
+    for variable in ("DAGSTER_HOME", "LEDGERMART_DAGSTER_DIR", "LEDGERMART_CODE_SERVER_SOCKET"):
+        monkeypatch.setenv(variable, "")
+    open_migrated(settings).close()
+    out = tmp_path / "new" / "out"
+    before = os.umask(0o022)
+    try:
+        for arguments in ("tenant create acme", f"export --tenant acme --format {form} --mart blocks --out {out}"):
+            done = CliRunner().invoke(main, arguments.split())
+            assert done.exit_code == 0, done.output
+            os.umask(0o022)
+    finally:
+        os.umask(before)
+    assert {path.name: stat.S_IMODE(path.stat().st_mode) for path in (out, *out.iterdir())} == {
+        "out": 0o700,
+        f"blocks.{form}": 0o600,
+        "manifest.json": 0o600,
+    }

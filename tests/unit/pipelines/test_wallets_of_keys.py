@@ -25,6 +25,7 @@ def fill(warehouse: Path, *, has_column: bool = True) -> None:
             """,
             [DESCRIPTOR],
         )
+        connection.execute("insert into raw.utxo_scripts values ('n', 'keys:1', 0, 0, '00', 'address')")
         if not has_column:
             connection.execute("alter table raw.control_subjects drop column descriptor")
 
@@ -36,11 +37,13 @@ def test_descriptor_is_the_last_column_and_only_the_subjects_have_it() -> None:
 
 
 @pytest.mark.parametrize("has_column", [True, False])
-def test_sandbox_has_no_descriptors(tmp_path: Path, has_column: bool) -> None:
+def test_sandbox_has_no_descriptors_and_no_derived_addresses(tmp_path: Path, has_column: bool) -> None:
     fill(tmp_path / "warehouse.duckdb", has_column=has_column)
     sandbox._remove_descriptors(tmp_path)
     with open_copy(tmp_path) as connection:
         (row,) = connection.execute("select * from raw.control_subjects").fetchall()
         shown = connection.execute("select address, shown_as from raw.control_subjects").fetchall()
+        tables = connection.execute("select table_name from duckdb_tables() where schema_name = 'raw'").fetchall()
     assert DESCRIPTOR not in row
+    assert ("utxo_scripts",) not in tables
     assert shown == [("keys:1", "wpkh(x)")]

@@ -1,0 +1,1 @@
+{{ staged('pipeline', 'unread_units') }}
