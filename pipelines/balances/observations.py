@@ -212,7 +212,18 @@ class _Observer:
 
     def _read_at_head(self, pending: Mapping[Pair, Collection[str]], purpose: str) -> None:
         named_pairs = {pair: sorted(names) for pair, names in pending.items() if names}
-        self._read(named_pairs, self.head.number, self.head.hash, purpose)
+        try:
+            self._read(named_pairs, self.head.number, self.head.hash, purpose)
+        except StateUnavailable as error:
+            if SLOW_BALANCES not in self.collector.capabilities:
+                raise
+            self._note_later_head(error)
+            for pair, names in named_pairs.items():
+                self.unread[pair].update(names)
+
+    def _note_later_head(self, error: StateUnavailable) -> None:
+        """Record that a block came before a reading at the head: the next cycle reads again, and nothing else waits."""
+        self.collector.note(error, str(error))
 
     def _sampled(self, tenant: str) -> list[Pair]:
         """Return the pairs of the tenant's next readings in turn; the first one follows the last one."""
@@ -240,7 +251,13 @@ class _Observer:
             known[str(wallet)][str(tenant)] = quantity
         if not known:
             return
-        frame = self.node.balances([(NATIVE, wallet) for wallet in known], self.head.number, self.head.hash)
+        try:
+            frame = self.node.balances([(NATIVE, wallet) for wallet in known], self.head.number, self.head.hash)
+        except StateUnavailable as error:
+            if not is_slow:
+                raise
+            self._note_later_head(error)
+            return
         if is_slow:
             known = {wallet: dict.fromkeys(tenants) for wallet, tenants in known.items()}
         changed = _changed(frame, "holder_address", "quantity_raw", known)

@@ -14,7 +14,7 @@ from cli.network import run_check
 from control.settings import load_settings
 from pipelines.raw.builds import record_transform
 from pipelines.raw.database import open_warehouse
-from tests.chain.fault_proxy import FaultProxy, LieFault, RpcFault
+from tests.chain.fault_proxy import ActionFault, FaultProxy, LieFault, RpcFault
 from tests.chain.utxo_mweb import MwebTraffic
 from tests.chain.utxo_node import UtxoNode
 from tests.chain.utxo_world import OPEN_SCRIPT, UtxoWorld, data_script
@@ -428,6 +428,30 @@ def left_out(text: str) -> str:
 
 
 PAID = 1_234_567
+
+
+@pytest.mark.proof("a scan that comes late holds back nothing else")
+def test_a_scan_of_a_later_block_stops_nothing(node: UtxoNode, make_service: MakeService) -> None:
+    case = Case(node, make_service)
+    old, *new = case.wallets
+    with FaultProxy(node.url) as proxy:
+        case.service.point_at("local", proxy.url)
+        case.track(case.time(node.head() - 1), old)
+        case.service.good_cycle()
+        proxy.inject(ActionFault(methods=["scantxoutset"], action=case.world.mine))
+        case.track(case.time(node.head()), *new)
+        for _ in range(2):
+            case.world.pay(dict.fromkeys(case.wallets, PAID))
+            case.world.mine()
+            case.service.good_cycle()
+        case.check_rows(ChainOracle(node))
+        proxy.clear()
+        case.service.good_cycle()
+    read = case.service.query("select distinct holder_address from raw.balance_observations")
+    assert {wallet for (wallet,) in read} == set(case.wallets)
+    case.check_collected()
+
+
 LIES = {
     "an amount": ("getblock", lambda _, text: changed(text, amount(PAID), amount(PAID + 1)), "Merkle root"),
     "a left-out transaction": ("getblock", lambda _, text: left_out(text), "after the last transaction"),

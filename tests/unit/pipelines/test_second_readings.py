@@ -21,7 +21,7 @@ from pipelines.extract.errors import NotProvable
 from pipelines.extract.family import HEADERS, PROVABLE, Part
 from pipelines.extract.metering import Meter
 from pipelines.raw.database import open_warehouse
-from pipelines.rows import Origin, Segment
+from pipelines.rows import Kind, Origin, Segment
 from pipelines.tables.evm import TOKEN_TRANSFERS
 
 LIVE, PAST = "0x" + "aa" * 20, "0x" + "bb" * 20
@@ -40,6 +40,8 @@ class ListedNode:
 
     header_call = "header"
     provider = "node"
+
+    reread_kinds: frozenset[Kind] = frozenset({"token", "wallet"})
 
     def __init__(self, verification: Verification | None = None) -> None:
         self.network: Any = Definition(verification)

@@ -33,7 +33,7 @@ def test_a_lock_is_held_until_the_block_ends_and_names_its_holder(empty_database
         with pytest.raises(SessionLockBusyError, match="'ledgermart: a build' from 127"):
             with session_lock(empty_database, "one", "a second build", 0.3):
                 pass
-    with session_lock(empty_database, "one", "a second build", 0):
+    with session_lock(empty_database, "one", "a second build", 5):
         pass
 
 
