@@ -176,7 +176,7 @@ class _Observer:
         read = frame.with_columns(tenants).explode("tenant_id")
         partial = self.collector.unread.addresses() & pending.keys()
         if partial:
-            # What cannot be read for now contradicts no reading.
+            # A reading with gaps contradicts no other.
             known = self.connection.execute(
                 """
                 select token_address, tenant_id from raw.token_metadata

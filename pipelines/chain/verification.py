@@ -46,7 +46,7 @@ from pipelines.tables.families import ROW_TABLES
 # Number and length of the ranges that one cycle verifies at most: live tracking does not wait for the rest.
 RANGES_PER_CYCLE = 20
 BLOCKS_PER_RANGE = sampling.BLOCKS_PER_RANGE
-# Whole blocks and their traces are read for native value.
+# A reading of native value reads whole blocks and their traces.
 NATIVE_RANGES_PER_CYCLE = 5
 NATIVE_BLOCKS_PER_RANGE = 100
 # Judging a block costs a request for its receipts.

@@ -37,7 +37,7 @@ _WORD_LENGTH = 66
 _ADDRESS_PADDING = "0x" + 24 * "0"
 
 _SCHEMA = TABLES["token_transfers"].schema_without("network", "batch_id")
-# Some networks count the logs of each transaction anew.
+# On some networks, indexes of logs repeat in a block.
 _ORDER = ("block_number", "transaction_index", "log_index")
 # The number of digits is bounded by the columns' integer types.
 _WORD_FORM = "^0x[0-9a-f]{64}$"
@@ -175,7 +175,7 @@ def fetch_transfers(
                 try:
                     answers = future.result()
                 except (RangeRefused, CallRefused, StateUnavailable) as refusal:
-                    # Whatever its words are, the cause may be the range.
+                    # The cause may be the range, in any words.
                     if piece[0] == piece[1]:
                         raise
                     planner.refused(piece, refusal.suggested if isinstance(refusal, RangeRefused) else None)

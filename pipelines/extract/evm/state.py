@@ -39,7 +39,7 @@ CONTROL_ADDRESS = "0x" + f"{int.from_bytes(b'control'):040x}"
 _TOTAL_SUPPLY = "0x18160ddd"
 _BALANCE_OF = "0x70a08231"
 _BALANCE_OF_CONTROL = _BALANCE_OF + f"{int.from_bytes(b'control'):064x}"
-# Functions whose numbers are missing where they cannot be read.
+# Functions that return balances and supplies.
 _AMOUNTS = (_TOTAL_SUPPLY, _BALANCE_OF)
 
 Output: TypeAlias = str | ExtractError | None
