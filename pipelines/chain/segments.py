@@ -64,6 +64,10 @@ def record_others(connection: duckdb.DuckDBPyConnection, node: Node, purpose: Wo
 _DISTANCES = (1, 2, 4, 8, 16, 32)
 
 
+# Failures that one block may cause alone. Some may also mean that the chain moved.
+_OF_ONE_BLOCK = (*OF_ONE_UNIT, ChainReorganised, HashMismatchError)
+
+
 class _Piece(NamedTuple):
     """A segment to read; one that is doubtful may contain the unit at fault."""
 
@@ -132,8 +136,8 @@ class Collector:
                 for written in self._from_node(piece.segment):
                     done = written.covered.last
                     yield written
-            except (*OF_ONE_UNIT, ChainReorganised, HashMismatchError) as raised:
-                error = raised if isinstance(raised, OF_ONE_UNIT) else self._of_one_block(raised)
+            except _OF_ONE_BLOCK as raised:
+                error = self._unless_moved(raised)
                 if not error.is_divisible:
                     raise
                 covered = BlockRange(done + 1, piece.segment.covered.last)
@@ -144,12 +148,14 @@ class Collector:
     def _from_node(self, segment: Segment) -> Generator[Segment]:
         return self.take(segment, self.node.collect(segment, self.final_number), None)
 
-    def _of_one_block(self, error: ChainReorganised | HashMismatchError) -> MalformedAnswer:
-        """Return the error of a block whose rows name another block, although the chain did not move.
+    def _unless_moved(self, error: ExtractError | HashMismatchError) -> ExtractError:
+        """Return the error of a block; if its rows name another block, and the chain did not move, they are malformed.
 
         Raises:
             ChainReorganised, HashMismatchError: a stored block left the chain.
         """
+        if not isinstance(error, ChainReorganised | HashMismatchError):
+            return error
         number = error.block_number
         row = self.connection.execute("select max(block_number) from raw.blocks where network = ?", [self.network])
         ((newest,),) = row.fetchall()
@@ -164,7 +170,7 @@ class Collector:
         """Put the parts of a failed segment before the other pieces, or leave out a single block of one address.
 
         Raises:
-            ExtractError: the node does not read blocks beside it either.
+            ExtractError: the node does not read neighbouring blocks either.
         """
         first, last = failed.covered
         try:
@@ -211,7 +217,7 @@ class Collector:
                     raise
 
     def _is_readable(self, segment: Segment) -> bool:
-        """Return whether the node reads a single block for an address that nobody uses."""
+        """Return whether the node reads a single block for an unused address."""
         try:
             self.node.check(segment.kind, segment.covered.first)
         except OF_ONE_UNIT:
@@ -225,8 +231,8 @@ class Collector:
             try:
                 yield from self._from_node(block)
                 return
-            except (*OF_ONE_UNIT, ChainReorganised, HashMismatchError) as again:
-                error = again if isinstance(again, OF_ONE_UNIT) else self._of_one_block(again)
+            except _OF_ONE_BLOCK as again:
+                error = self._unless_moved(again)
         self.note(error, f"left out, and tried again: {error}")
         number = block.covered.first
         for address in block.addresses:
@@ -247,26 +253,26 @@ class Collector:
                     return
                 assert unit.block is not None
                 try:
-                    is_read = self._read_block(unit) if unit.kind == "block" else self._trace(unit)
-                except (*OF_ONE_UNIT, ChainReorganised, HashMismatchError) as raised:
-                    is_read = False
-                    error = raised if isinstance(raised, OF_ONE_UNIT) else self._of_one_block(raised)
+                    if unit.kind == "block":
+                        self._read_block(unit)
+                    else:
+                        self._trace(unit)
+                except _OF_ONE_BLOCK as raised:
                     is_final = unit.block <= self.final_number
-                    self.unread.failed(unit, error, is_proven=False, is_final=is_final)
-                if is_read:
+                    self.unread.failed(unit, self._unless_moved(raised), is_proven=False, is_final=is_final)
+                else:
                     self.unread.worked(unit)
         finally:
             self.node.hurry(False)
 
-    def _read_block(self, unit: Unit) -> bool:
+    def _read_block(self, unit: Unit) -> None:
         assert unit.block is not None
         kind = cast(Kind, unit.part)
         for _ in self._from_node(Segment(kind, BlockRange(unit.block, unit.block), (unit.address,))):
             pass
-        return True
 
-    def _trace(self, unit: Unit) -> bool:
-        """Trace a block again for the wallets that have its other rows; return whether it was traced."""
+    def _trace(self, unit: Unit) -> None:
+        """Trace a block again for the wallets that have its other rows."""
         assert unit.block is not None
         block = BlockRange(unit.block, unit.block)
         wallets = [
@@ -275,14 +281,13 @@ class Collector:
             if watched.kind == "native" and intersection(ranges, [block])
         ]
         if not wallets:
-            return True
+            return
         segment = Segment("native", block, tuple(wallets))
         for part in self.node.collect(segment, self.final_number):
             for error in (*part.unread, *part.untraced.values()):
                 raise error
             self.store_headers([unit.block])
             replace_rows(self.connection, self.network, segment, part.rows, self.batch_id)
-        return True
 
     def take(
         self, segment: Segment, parts: Iterable[Part], origin: Origin | None, began: float | None = None
