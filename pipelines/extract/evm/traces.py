@@ -229,7 +229,8 @@ def _trace(
     answers = client.batch(calls, type_, max_response_bytes=LARGE_ANSWER, retry_timeouts=False, patience=patience)
     frames_of: Any = _flat_frames if method == "trace_block" else _nested_frames
     traced = [frames_of(block, answer) for block, answer in zip(blocks, answers, strict=True)]
-    _check_unmoved(client, blocks, traced)
+    foreign = {block.header.number for block, answer in zip(blocks, answers, strict=True) if _is_foreign(block, answer)}
+    _check_unmoved(client, blocks, traced, foreign)
     return [
         (block.header.number, block.header.hash, index, transaction, trace_index, *move)
         for block, frames in zip(blocks, traced, strict=True)
@@ -239,12 +240,15 @@ def _trace(
     ]
 
 
+def _is_foreign(block: _Block, traces: Sequence[Any]) -> bool:
+    """Return whether traces name another block; the callTracer names none."""
+    return block.method == "trace_block" and any(trace.block_hash.lower() != block.header.hash for trace in traces)
+
+
 def _flat_frames(block: _Block, traces: Sequence[_FlatTrace] | None) -> dict[str, list[_Frame]]:
     """Return the frames of each traced transaction, depth-first."""
     if traces is None:
         raise block.malformed("there are no traces of the block")
-    if any(trace.block_hash.lower() != block.header.hash for trace in traces):
-        raise block.reorganised()
     # A reward belongs to no transaction.
     try:
         inside = [
@@ -301,20 +305,28 @@ def _walk(root: _NestedCall) -> Iterator[_Frame]:
         waiting += [(depth + 1, inner) for inner in reversed(call.calls or [])]
 
 
-def _check_unmoved(client: RpcClient, blocks: Sequence[_Block], traced: Sequence[dict[str, list[_Frame]]]) -> None:
-    """Raise if a block was replaced meanwhile, or if the traces are not those of its transactions."""
+def _check_unmoved(
+    client: RpcClient, blocks: Sequence[_Block], traced: Sequence[dict[str, list[_Frame]]], foreign: Collection[int]
+) -> None:
+    """Raise if a block was replaced meanwhile, or if the traces are not those of its transactions.
+
+    Args:
+        foreign: numbers of the blocks whose traces name another block.
+    """
     doubtful = [
         (block, frames)
         for block, frames in zip(blocks, traced, strict=True)
         # The callTracer names no block.
-        if block.method != "trace_block" or frames.keys() != set(block.transactions)
+        if block.method != "trace_block" or block.header.number in foreign or frames.keys() != set(block.transactions)
     ]
     again = read_transaction_hashes(client, [block.header.number for block, _ in doubtful])
     for (block, frames), (header, _) in zip(doubtful, again, strict=True):
         if header.hash != block.header.hash:
             raise block.reorganised()
-        if foreign := frames.keys() - set(block.transactions):
-            raise block.malformed(f"transaction {min(foreign)} is not in the block")
+        if block.header.number in foreign:
+            raise block.malformed("the traces are of another block")
+        if others := frames.keys() - set(block.transactions):
+            raise block.malformed(f"transaction {min(others)} is not in the block")
         _check_system_transactions(client, block, [hash_ for hash_ in block.transactions if hash_ not in frames])
 
 

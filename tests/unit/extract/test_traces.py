@@ -337,6 +337,7 @@ MALFORMED: dict[str, tuple[TraceMethod, dict[str, Any], str]] = {
     "twice": ("trace_block", {"traceAddress": []}, "missing or duplicated"),
     "no number": ("trace_block", {"action": {"from": A, "to": B, "value": "5"}}, "regex"),
     "no address": ("trace_block", {"action": {"from": A[:-1], "to": B, "value": "0x5"}}, "regex"),
+    "another block": ("trace_block", {"blockHash": "0x" + "9" * 64}, "another block"),
     "foreign": ("debug_traceBlockByNumber", {"txHash": "0x" + "9" * 64}, "is not in the block"),
     "too deep": ("trace_block", {"traceAddress": [1] * 9_000}, "too long"),
     "failed tracing": ("debug_traceBlockByNumber", {"result": None, "error": "execution timeout"}, "is not traced$"),
