@@ -7,6 +7,7 @@ import duckdb
 from control.clock import stored_now
 from pipelines.balances.observations import observe
 from pipelines.balances.searches import begin_searches, search_holders
+from pipelines.balances.surveys import survey
 from pipelines.chain.checks import DECIMALS, run_check
 from pipelines.chain.coverage import reopen
 from pipelines.chain.derived import store_derived
@@ -60,27 +61,24 @@ def _run(
     ancestor = repair_times(connection, node, head, batch_id)
     if ancestor is not None:
         report.reorganised_after = ancestor
-    check_head(connection, node, head)
-    ancestor = repair_tail(connection, node, head, batch_id)
-    if ancestor is not None:
-        report.reorganised_after = ancestor
-    final = final_number(connection, node, head, batch_id)
-    report.count("blocks", extend_tail(connection, node, head, final, batch_id))
+    final = _follow(connection, node, head, batch_id, report)
     keep_genesis(connection, node)
     collector = Collector(connection, node, capabilities, final, batch_id, report)
     store_derived(collector)
     resolve_windows(connection, node, head, batch_id)
-    reopen(connection, network, node.outgrown(), batch_id)
+    _reopen(collector)
     # Before new blocks are read: a second reading belongs to a later cycle than the first one.
     verify(collector)
-    segments = missing_segments(connection, network, head.number, is_live=True)
-    if lake is not None and _take(collector, lake, segments):
-        segments = missing_segments(connection, network, head.number, is_live=True)
-    for segment in segments:
-        _collect(collector, segment, head)
+    unopened = _collect_missing(collector, head, lake)
+    surveyed = survey(collector, head, unopened)
+    if surveyed is not None:
+        if surveyed.head.number > head.number:
+            head = surveyed.head
+            collector.final_number = final = _follow(connection, node, head, batch_id, report)
+        _collect_missing(collector, head, None)
     collector.try_again()
     begin_searches(connection, network, batch_id)
-    reading = observe(collector, head)
+    reading = observe(collector, head, frozenset() if surveyed is None else surveyed.wallets)
     report.count("token_metadata", reading.contracts)
     report.count("balance_observations", reading.balances + search_holders(collector, head))
     report.count("supply_observations", reading.supplies)
@@ -105,10 +103,49 @@ def _run(
         },
         final,
         batch_id,
-        "Inconsistent" if disputes else "Healthy",
+        "Inconsistent" if disputes or collector.unread.addresses_of("difference") else "Healthy",
     )
     if lake is not None:
         give_or_note(connection, node.network, lake, batch_id)
+
+
+def _follow(
+    connection: duckdb.DuckDBPyConnection, node: Node, head: Header, batch_id: int, report: NetworkReport
+) -> int:
+    """Bring the stored tail up to a head; return the newest final block."""
+    check_head(connection, node, head)
+    ancestor = repair_tail(connection, node, head, batch_id)
+    if ancestor is not None:
+        report.reorganised_after = ancestor
+    final = final_number(connection, node, head, batch_id)
+    report.count("blocks", extend_tail(connection, node, head, final, batch_id))
+    return final
+
+
+def _reopen(collector: Collector) -> None:
+    """Have wallets collected again that have more addresses than before, or rows that two scans contradict."""
+    connection, network, batch_id = collector.connection, collector.network, collector.batch_id
+    reopen(connection, network, collector.node.outgrown(), batch_id)
+    contradicted = collector.unread.addresses_of("difference", is_repeated=True)
+    if contradicted:
+        reopen(connection, network, sorted(contradicted), batch_id, has_false_rows=True)
+        collector.unread.forget("difference", contradicted)
+
+
+def _collect_missing(collector: Collector, head: Header, lake: Lake | None) -> set[str]:
+    """Collect what views lack, from the lake first; return the wallets that cannot be collected before a survey."""
+    connection, network = collector.connection, collector.network
+    segments = missing_segments(connection, network, head.number, is_live=True)
+    if lake is not None and _take(collector, lake, segments):
+        segments = missing_segments(connection, network, head.number, is_live=True)
+    unopened: set[str] = set()
+    for segment in segments:
+        waiting = collector.node.unopened(segment)
+        unopened |= waiting
+        ready = tuple(address for address in segment.addresses if address not in waiting)
+        if ready:
+            _collect(collector, segment._replace(addresses=ready), head)
+    return unopened
 
 
 def _collect(collector: Collector, segment: Segment, head: Header) -> None:

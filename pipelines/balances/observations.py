@@ -17,8 +17,7 @@ is pending for several tenants is made once. It is stored with these tenants, an
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import timedelta
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from typing import NamedTuple
 
 import duckdb
@@ -57,8 +56,6 @@ _FEW_HOLDERS = 1_000
 _MOST_SUSPECTS = 20_000
 # Readings of one cycle that locate moved native value, of wallets that the same tenants track.
 _MOST_NARROWING_READS = 5_000
-# Time between two readings of native balances that take minutes each.
-_SLOW_INTERVAL = timedelta(days=1)
 # Readings of one cycle that locate changes of other balances without a movement.
 MOST_LOCATING_READS = 2_000
 # Maximum number of contracts that one cycle reads again.
@@ -79,8 +76,10 @@ class ReadingCounts(NamedTuple):
 class _Observer:
     """Makes one network's readings of one cycle and writes them."""
 
-    def __init__(self, collector: Collector, head: Header) -> None:
+    def __init__(self, collector: Collector, head: Header, surveyed: Set[str]) -> None:
         self.collector = collector
+        self.surveyed = surveyed
+        self.is_slow = SLOW_BALANCES in collector.capabilities
         self.connection: duckdb.DuckDBPyConnection = collector.connection
         self.network = collector.network
         self.node = collector.node
@@ -212,18 +211,10 @@ class _Observer:
 
     def _read_at_head(self, pending: Mapping[Pair, Collection[str]], purpose: str) -> None:
         named_pairs = {pair: sorted(names) for pair, names in pending.items() if names}
-        try:
-            self._read(named_pairs, self.head.number, self.head.hash, purpose)
-        except StateUnavailable as error:
-            if SLOW_BALANCES not in self.collector.capabilities:
-                raise
-            self._note_later_head(error)
-            for pair, names in named_pairs.items():
-                self.unread[pair].update(names)
-
-    def _note_later_head(self, error: StateUnavailable) -> None:
-        """Record that a block came before a reading at the head: the next cycle reads again, and nothing else waits."""
-        self.collector.note(error, str(error))
+        if self.is_slow:
+            for pair in named_pairs.keys() - {(NATIVE, wallet) for wallet in self.surveyed}:
+                self.unread[pair].update(named_pairs.pop(pair))
+        self._read(named_pairs, self.head.number, self.head.hash, purpose)
 
     def _sampled(self, tenant: str) -> list[Pair]:
         """Return the pairs of the tenant's next readings in turn; the first one follows the last one."""
@@ -239,27 +230,20 @@ class _Observer:
     def native(self) -> None:
         """Read the native balance of tracked wallets and store changes: value also moves without a stored row.
 
-        Slow readings are made once a day by the chain's time, and for new wallets. All of them are stored: they show
-        the day of the last one.
+        Slow balances are those of the cycle's survey. All of them are stored: they show the day of the last one.
         """
-        is_slow = SLOW_BALANCES in self.collector.capabilities
-        day_ago = self.head.time.replace(tzinfo=None) - _SLOW_INTERVAL
-        if is_slow and self._rows("native_due", day_ago=day_ago) != [(True,)]:
-            return
         known: dict[str, dict[str, object]] = defaultdict(dict)
         for wallet, tenant, quantity in self._rows("tracked_native"):
-            known[str(wallet)][str(tenant)] = quantity
+            if not self.is_slow:
+                known[str(wallet)][str(tenant)] = quantity
+            elif wallet in self.surveyed:
+                known[str(wallet)][str(tenant)] = None
         if not known:
             return
-        try:
-            frame = self.node.balances([(NATIVE, wallet) for wallet in known], self.head.number, self.head.hash)
-        except StateUnavailable as error:
-            if not is_slow:
-                raise
-            self._note_later_head(error)
-            return
-        if is_slow:
-            known = {wallet: dict.fromkeys(tenants) for wallet, tenants in known.items()}
+        frame = self.node.balances([(NATIVE, wallet) for wallet in known], self.head.number, self.head.hash)
+        if self.is_slow:
+            for wallet in known.keys() - set(frame["holder_address"]):
+                self.unread[NATIVE, wallet].update(known[wallet])
         changed = _changed(frame, "holder_address", "quantity_raw", known)
         self._insert(changed, "Check")
         self.balances += changed.height
@@ -409,15 +393,19 @@ class _Observer:
         self.collector.store_headers(int(str(number)) for (number,) in self._rows("edges"))
 
 
-def observe(collector: Collector, head: Header) -> ReadingCounts:
+def observe(collector: Collector, head: Header, surveyed: Set[str] = frozenset()) -> ReadingCounts:
     """Make the pending readings of this cycle.
 
     They cover everything since the network's last complete observation, so that a failed cycle is made up for.
 
+    Args:
+        head: block of the readings.
+        surveyed: wallets with balances at the head, where the node reads them by surveys.
+
     Raises:
         ExtractError: a reading failed; earlier readings remain stored, and the rest is pending for the next cycle.
     """
-    observer = _Observer(collector, head)
+    observer = _Observer(collector, head, surveyed)
     observer.metadata()
     late = observer.anchors()
     observer.checks(late)

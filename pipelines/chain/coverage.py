@@ -12,6 +12,7 @@ from control.ranges import BlockRange
 from pipelines.raw.database import transaction
 from pipelines.raw.frames import registered
 from pipelines.rows import Kind, Origin
+from pipelines.tables.families import ROW_TABLES
 from pipelines.tables.sources import TABLES
 
 
@@ -49,11 +50,21 @@ def read_verified(
     return in_full, _read_ranges(connection, network, "verified_ranges")
 
 
-def reopen(connection: duckdb.DuckDBPyConnection, network: str, wallets: Sequence[str], batch_id: int) -> None:
+def reopen(
+    connection: duckdb.DuckDBPyConnection,
+    network: str,
+    wallets: Sequence[str],
+    batch_id: int,
+    *,
+    has_false_rows: bool = False,
+) -> None:
     """Remove the coverage of wallets' native movements, so that all their blocks are collected again.
 
-    Their rows remain, and the next collection replaces those that gain something. Balances that were read are removed:
-    they lack the new addresses. Attestations remain.
+    Balances that were read are removed too; attestations remain.
+
+    Args:
+        has_false_rows: the rows are removed too. Else they remain, and the next collection replaces those that gain
+            something.
     """
     if not wallets:
         return
@@ -75,6 +86,11 @@ def reopen(connection: duckdb.DuckDBPyConnection, network: str, wallets: Sequenc
         )
         for table in ("opened_ranges", "closed_ranges"):
             connection.execute(f"delete from raw.{table} where subject_key in ({subjects})", parameters)
+        for name, rows in ROW_TABLES.items() if has_false_rows else ():
+            if rows.parties == ("address",):
+                connection.execute(
+                    f"delete from raw.{name} where network = $network and address in $wallets", parameters
+                )
         connection.execute(
             f"insert into raw.changes select $batch, subject_key, 0, null, 'Rows' from ({subjects})",
             {**parameters, "batch": batch_id},

@@ -28,7 +28,11 @@ _NAMES: dict[UnitKind, str] = {
     "wallet": "wallets",
     "block": "blocks of addresses",
     "traces": "blocks with internal transfers",
+    "scan": "scans of wallets",
+    "difference": "scans of wallets with other outputs than the stored ones",
 }
+# Kinds that each address has at most one unit of: its part tells two failures apart.
+_MARKED: frozenset[UnitKind] = frozenset({"scan", "difference"})
 
 
 class _State(NamedTuple):
@@ -77,6 +81,8 @@ class Unread:
     def failed(self, unit: Unit, error: ExtractError, *, is_proven: bool, is_final: bool = True) -> None:
         """Note a failure, as `UnreadUnits`; a unit of a block that is not final is tried again in the next cycle."""
         known = self._units.get(unit)
+        if unit.kind in _MARKED and known is None:
+            self.forget(unit.kind, (unit.address,))
         is_blamed = is_proven or (known is not None and known.batch_id < self._batch_id)
         failures = 0 if known is None else known.failures
         if is_blamed:
@@ -97,6 +103,16 @@ class Unread:
         """Forget a unit that was read."""
         if self._units.pop(unit, None) is not None:
             self._delete(unit)
+
+    def is_repeated(self, unit: Unit) -> bool:
+        """Return whether the unit failed in an earlier cycle, as `UnreadUnits`."""
+        known = self._units.get(unit)
+        return known is not None and known.batch_id < self._batch_id
+
+    def forget(self, kind: UnitKind, addresses: Collection[str]) -> None:
+        """Forget all units of a kind and of some addresses, as `UnreadUnits`."""
+        for unit in [one for one in self._units if one.kind == kind and one.address in addresses]:
+            self.worked(unit)
 
     def _delete(self, unit: Unit) -> None:
         self._connection.execute(
@@ -122,9 +138,25 @@ class Unread:
         ]
         return [unit for _, unit in sorted(due, key=lambda one: (one[0], one[1].address, one[1].part))]
 
+    def addresses_of(self, kind: UnitKind, *, is_waiting: bool = False, is_repeated: bool = False) -> set[str]:
+        """Return the addresses of units of a kind: all, those that wait for their next try, or that failed again."""
+        now = stored_now()
+        return {
+            unit.address
+            for unit, state in self._units.items()
+            if unit.kind == kind
+            and (state.next_try_at > now or not is_waiting)
+            and (state.failures > 0 or not is_repeated)
+        }
+
     def blame_the_node(self) -> str | None:
         """Keep no unit of a kind of which many failed in this cycle; return what to say about the node, if anything."""
-        new = Counter(unit.kind for unit, state in self._units.items() if state.batch_id == self._batch_id)
+        new = Counter(
+            unit.kind
+            for unit, state in self._units.items()
+            # Two scans decide who is at fault, the node or the stored rows.
+            if state.batch_id == self._batch_id and unit.kind not in _MARKED
+        )
         told = []
         for kind, count in new.items():
             asked = len(self._asked[kind])

@@ -17,7 +17,7 @@ Every method that calls the node raises `ExtractError`, in the kinds of `pipelin
 docs/adding-a-family.md lists the further duties of a family, and the steps to add one.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple, Protocol
@@ -227,6 +227,19 @@ class Node(Protocol):
         """Return the wallets with more addresses than their stored rows were collected for.
 
         All their blocks must be collected again.
+        """
+
+    def unopened(self, segment: Segment) -> Set[str]:
+        """Return the addresses of a segment that cannot be collected before a survey of them."""
+
+    def survey(self, wallets: Set[str]) -> Header:
+        """Read wallets' native balances at the newest block, and return it; requires SLOW_BALANCES.
+
+        From then on, `balances` of this block are those of the survey. Wallets with unproven balances, or with other
+        stored rows, are in `unread`.
+
+        Raises:
+            ChainReorganised: the block left the chain meanwhile.
         """
 
     def proven(self, segment: Segment, hashes: Mapping[int, str]) -> Mapping[str, pl.DataFrame]:

@@ -5,16 +5,18 @@ unit fails again afterwards, it is blamed, and everything else goes on. Where wa
 lie in a later cycle.
 """
 
+from collections.abc import Collection
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from pipelines.extract.errors import ExtractError
 
-UnitKind: TypeAlias = Literal["contract", "call", "wallet", "block", "traces"]
+UnitKind: TypeAlias = Literal["contract", "call", "wallet", "block", "traces", "scan", "difference"]
 """What a unit is.
 
 `contract`: all calls of a contract. `call`: one call of a contract, such as the balance of a holder. `wallet`: the
 native balance of an address. `block`: the rows of an address in a block. `traces`: value moved inside the transactions
-of a block.
+of a block. `scan`: unspent outputs of an address of which the node proves less than it says. `difference`: unspent
+outputs of an address that differ from its stored rows.
 """
 
 HURRY_SECONDS = 5.0
@@ -26,7 +28,7 @@ class Unit(NamedTuple):
 
     Attributes:
         address: lower-case address of the contract, or the wallet or token with the rows.
-        part: calldata of a call, or the kind of a block's rows; else empty.
+        part: calldata of a call, the kind of a block's rows, or a digest of a scan's faults; else empty.
         block: number of the block; None for the other kinds.
     """
 
@@ -48,3 +50,9 @@ class UnreadUnits(Protocol):
         Args:
             is_proven: it failed twice, with a good control in between.
         """
+
+    def is_repeated(self, unit: Unit) -> bool:
+        """Return whether the unit failed in an earlier cycle, and not otherwise since."""
+
+    def forget(self, kind: UnitKind, addresses: Collection[str]) -> None:
+        """Forget all units of a kind and of some addresses: they were read."""

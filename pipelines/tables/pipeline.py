@@ -188,10 +188,15 @@ SOURCE = Source(
                 "unit_kind",
                 VARCHAR,
                 "contract: all its calls; call: one of them; wallet: its native balance; block: rows of an address in "
-                "a block; traces: internal transfers of a block.",
+                "a block; traces: internal transfers of a block. scan: unproven outputs of an address; difference: "
+                "outputs that differ from the stored ones.",
             ),
             Column("address", VARCHAR, "Contract, or the wallet or token with the rows; empty for traces."),
-            Column("part", VARCHAR, "Calldata of a call, 0x text, or the kind of a block's rows; else empty."),
+            Column(
+                "part",
+                VARCHAR,
+                "Calldata of a call, 0x text, the kind of a block's rows, or the digest of a scan; else empty.",
+            ),
             optional("block_number", BIGINT, "Number of the block; null for the other kinds."),
             Column("call", VARCHAR, "Call that failed."),
             Column("reason", VARCHAR, "Explanation in words."),

@@ -33,6 +33,7 @@ class MinedChain(ScriptedNode):
             "getblock": lambda params: self._block_of(params[0]).hex(),
             "help": lambda _: "getblock",
             "scantxoutset": self._scan,
+            "getrawtransaction": self._transaction,
         }
 
     def mine(self, bits: int, blocks: int = 1, *, script: bytes = b"\x51", has_work: bool = True) -> None:
@@ -80,6 +81,13 @@ class MinedChain(ScriptedNode):
     def _header(self, params: list[Any]) -> Any:
         header = self._block_of(params[0])[:80]
         return {"confirmations": 1} if params[1] else header.hex()
+
+    def _transaction(self, params: list[Any]) -> str:
+        id_, _, block = params
+        coinbase = self._block_of(block)[81:]
+        if shown(double_hash(coinbase)) != id_:
+            raise NodeError(-5, "No such transaction found in the provided block")
+        return coinbase.hex()
 
     def _scan(self, params: list[Any]) -> dict[str, Any]:
         asked = {one["desc"].removeprefix("raw(").removesuffix(")") for one in params[1]}

@@ -1,18 +1,19 @@
 """The part of a node that all families with JSON-RPC share."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from typing import Self
 
 import polars as pl
 
 from control.networks.definitions import Network
 from pipelines.extract.budget import Budget
-from pipelines.extract.family import StoredRows
+from pipelines.extract.family import Header, StoredRows
 from pipelines.extract.jsonrpc.client import Dialect, RpcClient
 from pipelines.extract.jsonrpc.endpoint import other_urls
 from pipelines.extract.metering import Meter
 from pipelines.extract.units import HURRY_SECONDS, UnreadUnits
+from pipelines.rows import Segment
 
 
 class RpcNode:
@@ -71,6 +72,14 @@ class RpcNode:
     def unready(self) -> Sequence[str]:
         """Return no wallet: most families need nothing before they collect."""
         return ()
+
+    def unopened(self, segment: Segment) -> Set[str]:
+        """Return no address: most families need nothing before they collect."""
+        return frozenset()
+
+    def survey(self, wallets: Set[str]) -> Header:
+        """Raise: most families read balances at any block."""
+        raise AssertionError(f"{self.network.name} has no slow balances, and no survey of {len(wallets)} wallets")
 
     def close(self) -> None:
         """Close the kept connections."""

@@ -9,7 +9,7 @@ The row of an address depends on the chain and on the node alone, and never on o
 not see what others track. So where the node gives no outputs of inputs, all inputs of others count as unknown.
 """
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -27,9 +27,18 @@ from pipelines.extract.utxo.definition import own_definition
 from pipelines.extract.utxo.dialect import SCAN_CALL
 from pipelines.extract.utxo.headers import Numbered as NumberedHeader
 from pipelines.extract.utxo.headers import compares_targets, read_hashes, read_header_of
-from pipelines.extract.utxo.prevouts import Prevout, Source, check_unspent, index_of, outpoint, read_prevouts
-from pipelines.extract.utxo.scans import Scan, scan
+from pipelines.extract.utxo.prevouts import (
+    Claim,
+    Prevout,
+    Source,
+    find_unproven,
+    index_of,
+    key_of,
+    outpoint,
+    read_prevouts,
+)
 from pipelines.extract.utxo.serialization import OUTPOINT_BYTES, RawTransaction, shown
+from pipelines.extract.utxo.surveys import Survey
 from pipelines.extract.utxo.watched import watch
 from pipelines.rows import Segment
 from pipelines.tables.utxo import UTXO_KEY_RANGES, UTXO_OPENINGS, UTXO_OUTPUTS, UTXO_TRANSACTIONS
@@ -48,6 +57,7 @@ COINBASE_MATURITY = 100
 # OP_RETURN.
 _UNSPENDABLE = b"\x6a"
 _OUTPUT_KEYS = np.dtype([("key", "<i8"), ("rest", "V28")])
+_PROVEN = Prevout(0, b"")
 _STORED_OUTPUT = ("address", "transaction_hash", "output_index", "amount_raw")
 
 
@@ -140,22 +150,29 @@ class OutputCollector:
         segment: of the kind `native`.
         source: where the node gives the outputs of inputs; None: nowhere.
         stored: reads rows of earlier parts and cycles; None: there are none.
+        survey: scans wallets, or returns the scan of this cycle that has them.
     """
 
     def __init__(
-        self, client: RpcClient, network: Network, segment: Segment, source: Source | None, stored: StoredRows | None
+        self,
+        client: RpcClient,
+        network: Network,
+        segment: Segment,
+        source: Source | None,
+        stored: StoredRows | None,
+        survey: Callable[[Set[str]], Survey],
     ) -> None:
         self._client = client
         self._network = network
         self._own = own_definition(network)
-        self._has_extension = self._own.mweb_prefix is not None
         self._segment = segment
         self._source = source
         self._stored = stored
+        self._take_survey = survey
         self._watched = watch(network, segment.addresses, stored)
         # Up to this block, older outputs of some address may be spent without being known.
         self._incomplete_to = 0
-        self._scan: Scan | None = None
+        self._survey: Survey | None = None
 
     def parts(self) -> Iterator[Part]:
         """Read the segment; see `pipelines.extract.family.Node.collect`."""
@@ -177,22 +194,15 @@ class OutputCollector:
         first = self._segment.covered.first
         if first <= FIRST_BLOCK:
             return pl.DataFrame(schema=UTXO_OPENINGS.row_schema)
-        known: dict[str, int] = {}
-        if self._stored is not None:
-            wanted = pl.DataFrame({"address": self._segment.addresses})
-            rows = self._stored.find("known_since", wanted, before=first - 1)
-            known = dict(rows.select("address", "known_since").iter_rows())
+        known = known_since(self._segment, self._stored)
         unknown = set(self._segment.addresses) - known.keys()
         if unknown:
-            scripts = {
-                script: address
-                for script, address in self._watched.scripts.items()
-                if not unknown.isdisjoint(self._watched.wallets[address])
-            }
-            self._scan = scan(self._client, scripts, self._network.native_decimals)
-            older = [one for one in self._scan.unspent if one.created < first]
-            check_unspent(self._client, self._own, older, has_extension=self._has_extension)
-            known |= dict.fromkeys(unknown, self._scan.block_number)
+            self._survey = self._take_survey(unknown)
+            number = self._survey.scan.block_number
+            if not unknown <= self._survey.wallets:
+                detail = "outputs of a wallet are not proven yet"
+                raise StateUnavailable(self._network.name, SCAN_CALL, number, number, detail)
+            known |= dict.fromkeys(unknown, number)
         self._incomplete_to = max(known.values())
         return self._openings(unknown)
 
@@ -208,21 +218,20 @@ class OutputCollector:
 
     def _openings(self, wallets: set[str]) -> pl.DataFrame:
         rows: list[tuple[object, ...]] = []
-        if self._scan is not None:
+        if self._survey is not None:
             first, first_hash = self._first()
-            sums = dict.fromkeys(wallets, 0)
-            for one in self._scan.unspent:
-                for wallet in wallets.intersection(self._watched.wallets[one.address]):
-                    sums[wallet] += one.amount
-                    if one.created < first:
-                        key = _key_of(outpoint(one.transaction, one.position))
-                        found = (self._scan.block_number, one.transaction, one.position, key, str(one.amount))
+            number, hash_, unspent, _ = self._survey.scan
+            sums = self._survey.sums()
+            for one in unspent:
+                if one.created < first:
+                    key = key_of(outpoint(one.transaction, one.position))
+                    found = (number, one.transaction, one.position, key, str(one.amount))
+                    for wallet in wallets.intersection(self._survey.watched.wallets[one.address]):
                         rows.append((first, first_hash, wallet, *found, *self._of_keys(wallet, one.address)))
-            hash_ = self._scan.block_hash
-            key = _key_of(bytes.fromhex(hash_)[::-1])
+            key = key_of(bytes.fromhex(hash_)[::-1])
             rows += [
-                (first, first_hash, wallet, self._scan.block_number, hash_, -1, key, str(amount), None, None)
-                for wallet, amount in sums.items()
+                (first, first_hash, wallet, number, hash_, -1, key, str(sums[wallet]), None, None)
+                for wallet in sorted(wallets)
             ]
         return pl.DataFrame(rows, schema=UTXO_OPENINGS.row_schema, orient="row")
 
@@ -261,19 +270,23 @@ class OutputCollector:
             ChainReorganised: it left the chain.
         """
         number, block = numbered
-        if self._scan is not None and self._scan.block_number == number and self._scan.block_hash != block.header.hash:
+        if self._survey is None:
+            return
+        scanned = self._survey.scan
+        if scanned.block_number == number and scanned.block_hash != block.header.hash:
             detail = f"block {number} left the chain after its outputs were scanned"
             raise ChainReorganised(self._network.name, SCAN_CALL, number, number, detail, block_number=number)
 
     def _read(self, lot: _Lot) -> tuple[dict[str, pl.DataFrame], list[ExtractError]]:
         made = {one.id: one for _, block in lot.blocks for one in block.transactions}
         known = self._stored_outputs(lot)
+        given: dict[bytes, Prevout] = {}
         unread: list[ExtractError] = []
         incomplete = [numbered for numbered in lot.blocks if numbered.number <= self._incomplete_to]
         if incomplete and self._source is None:
             unread.append(self._unread(incomplete))
         elif incomplete:
-            self._resolve([(one, one.block.transactions) for one in incomplete], made, known)
+            given |= self._resolve([(one, one.block.transactions) for one in incomplete], made, known)
         involved: list[_Placed] = []
         by_block: list[tuple[Numbered, list[RawTransaction]]] = []
         for numbered in lot.blocks:
@@ -285,7 +298,8 @@ class OutputCollector:
             involved += found
             by_block.append((numbered, [one.transaction for one in found]))
         if self._source is not None:
-            self._resolve(by_block, made, known)
+            given |= self._resolve(by_block, made, known)
+            self._prove(by_block, given)
         transactions: list[tuple[object, ...]] = []
         outputs: list[tuple[object, ...]] = []
         for placed in involved:
@@ -327,8 +341,8 @@ class OutputCollector:
         wanted: Sequence[tuple[Numbered, Sequence[RawTransaction]]],
         made: Mapping[bytes, RawTransaction],
         known: dict[bytes, _Known],
-    ) -> None:
-        """Read the unknown outputs of the transactions' inputs from the node."""
+    ) -> dict[bytes, Prevout]:
+        """Read the unknown outputs of the transactions' inputs from the node, add them to `known`, and return them."""
         assert self._source is not None
         missing = [
             (
@@ -344,16 +358,29 @@ class OutputCollector:
             for numbered, transactions in wanted
         ]
         missing = [(numbered, references) for numbered, references in missing if references]
-        found = read_prevouts(
-            self._client,
-            self._source,
-            missing,
-            self._network.native_decimals,
-            has_extension=self._has_extension,
-        )
-        known |= {one: self._known(prevout) for one, prevout in found.items()}
+        found = read_prevouts(self._client, self._source, missing, self._own, self._network.native_decimals)
+        known |= {one: self._known((prevout.amount, prevout.script)) for one, prevout in found.items()}
+        return found
 
-    def _known(self, output: Prevout | tuple[int, bytes]) -> _Known:
+    def _prove(
+        self, by_block: Sequence[tuple[Numbered, Sequence[RawTransaction]]], given: Mapping[bytes, Prevout]
+    ) -> None:
+        """Prove the outputs that the transactions' inputs spend, where the node has said them without proof.
+
+        Raises:
+            MalformedAnswer, StateUnavailable: one is false, or the node cannot prove it.
+        """
+        for numbered, transactions in by_block:
+            claims = []
+            for reference in (one for transaction in transactions for one in transaction.inputs):
+                amount, script, created = given.get(reference, _PROVEN)
+                if created is not None:
+                    claims.append(Claim(shown(reference[:32]), index_of(reference), amount, script, created))
+            for error in find_unproven(self._client, self._own, claims, numbered.number).values():
+                detail = f"an output that block {numbered.number} spends is not proven: {error.detail}"
+                raise type(error)(self._network.name, BLOCK_CALL, numbered.number, numbered.number, detail)
+
+    def _known(self, output: tuple[int, bytes]) -> _Known:
         amount, script = output
         return _Known(amount, self._own.address_of(script), script)
 
@@ -381,7 +408,7 @@ class OutputCollector:
         return False
 
     def _output_rows(self, placed: _Placed) -> Iterator[tuple[object, ...]]:
-        place, key = placed.key(), _key_of(placed.transaction.id)
+        place, key = placed.key(), key_of(placed.transaction.id)
         for index, (amount, script) in enumerate(placed.transaction.outputs):
             address = self._watched.scripts.get(script)
             if address is not None:
@@ -461,9 +488,16 @@ class OutputCollector:
         return fee
 
 
-def _key_of(one: bytes) -> int:
-    """Return the key of a transaction's id, in the order of its bytes, or of a reference to an output."""
-    return int.from_bytes(one[:8], "little", signed=True)
+def known_since(segment: Segment, stored: StoredRows | None) -> dict[str, int]:
+    """Return the addresses with known unspent outputs before a segment, each with the block of its last scan.
+
+    Where the coverage before the segment begins with the chain, the block is 0.
+    """
+    if stored is None:
+        return {}
+    wanted = pl.DataFrame({"address": segment.addresses})
+    rows = stored.find("known_since", wanted, before=segment.covered.first - 1)
+    return dict(rows.select("address", "known_since").iter_rows())
 
 
 def _sums(entries: Sequence[_Known | None]) -> dict[str, int]:

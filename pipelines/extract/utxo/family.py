@@ -1,6 +1,6 @@
 """Networks of outputs behind the pipeline's protocol of families: delegates each method to its module."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import NoReturn
@@ -12,7 +12,7 @@ from control.pricing.definitions import PriceSource
 from control.ranges import FIRST_BLOCK, BlockRange
 from pipelines.extract.budget import Budget
 from pipelines.extract.data_sets import FileForm
-from pipelines.extract.errors import ExtractError, NotProvable
+from pipelines.extract.errors import ChainReorganised, ExtractError, NotProvable, StateUnavailable
 from pipelines.extract.family import (
     BALANCES,
     INPUT_ADDRESSES,
@@ -29,19 +29,20 @@ from pipelines.extract.jsonrpc.node import RpcNode
 from pipelines.extract.prices.protocol import PriceClient
 from pipelines.extract.units import Unit
 from pipelines.extract.utxo.blocks import BLOCK_CALL, read_blocks
-from pipelines.extract.utxo.collecting import OutputCollector
+from pipelines.extract.utxo.collecting import OutputCollector, known_since
 from pipelines.extract.utxo.definition import own_definition
-from pipelines.extract.utxo.dialect import UTXO
+from pipelines.extract.utxo.dialect import SCAN_CALL, UTXO
 from pipelines.extract.utxo.headers import (
     HEADER_CALL,
     find_first_block_at_or_after,
+    read_dated,
     read_head,
     read_headers,
 )
 from pipelines.extract.utxo.prevouts import Source
 from pipelines.extract.utxo.probe import NodeFacts, probe
-from pipelines.extract.utxo.scans import read_balances
-from pipelines.extract.utxo.watched import derive_scripts, key_ranges, watch
+from pipelines.extract.utxo.surveys import Survey, agreeing, take_survey
+from pipelines.extract.utxo.watched import derive_scripts, key_ranges
 from pipelines.rows import Kind, Segment
 from pipelines.tables.utxo import TABLES, UTXO_SCRIPTS
 
@@ -65,6 +66,8 @@ class UtxoNode(RpcNode):
         super().__init__(network, client)
         self._own = own_definition(network)
         self._probed: NodeFacts | None = None
+        self._survey: Survey | None = None
+        self._agreeing: frozenset[str] | None = None
 
     @property
     def _facts(self) -> NodeFacts:
@@ -93,7 +96,30 @@ class UtxoNode(RpcNode):
             # There are no tokens.
             return iter([Part(segment.covered, {})])
         source = probe(self.client, self._own.identity).source if self._probed is None else self._probed.source
-        return OutputCollector(self.client, self.network, segment, source, self.stored).parts()
+        return OutputCollector(self.client, self.network, segment, source, self.stored, self._survey_of).parts()
+
+    def _survey_of(self, wallets: Set[str]) -> Survey:
+        """Return the kept survey if it has the wallets, else a new one that is not kept."""
+        if self._survey is not None and wallets <= self._survey.wallets:
+            return self._survey
+        return take_survey(self.client, self.network, wallets, self.stored, self.unread)
+
+    def unopened(self, segment: Segment) -> Set[str]:
+        if segment.kind != "native" or segment.covered.first <= FIRST_BLOCK:
+            return frozenset()
+        unknown = set(segment.addresses) - known_since(segment, self.stored).keys()
+        return unknown if self._survey is None else unknown - self._survey.wallets
+
+    def survey(self, wallets: Set[str]) -> Header:
+        self._survey, self._agreeing = None, None
+        found = take_survey(self.client, self.network, wallets, self.stored, self.unread)
+        number, hash_ = found.scan[:2]
+        (header,) = read_dated(self.client, self.network, [number])
+        if header.hash != hash_:
+            detail = f"block {number} left the chain while its outputs were scanned"
+            raise ChainReorganised(self.network.name, SCAN_CALL, number, number, detail, block_number=number)
+        self._survey = found
+        return header
 
     def check(self, kind: Kind, block_number: int, addresses: Sequence[str] = ()) -> None:
         for _ in read_blocks(self.client, self.network, BlockRange(block_number, block_number)):
@@ -121,14 +147,22 @@ class UtxoNode(RpcNode):
         if block_number < FIRST_BLOCK:
             rows = [(NATIVE, holder, block_number, block_hash, "0") for _, holder in pairs]
             return pl.DataFrame(rows, schema=BALANCES, orient="row")
-        watched = watch(self.network, sorted({holder for token, holder in pairs if token == NATIVE}), self.stored)
-        if watched.scripts:
-            read = read_balances(self.client, watched, block_number, block_hash, self.network.native_decimals)
-        else:
-            read = pl.DataFrame(schema=BALANCES)
-        asked = pl.DataFrame(pairs, schema={"token_address": pl.String, "holder_address": pl.String}, orient="row")
-        joined = asked.join(read, on=["token_address", "holder_address"], how="left", maintain_order="left")
-        return joined.select(BALANCES.names())
+        survey = self._survey_of({holder for token, holder in pairs if token == NATIVE})
+        if survey.scan[:2] != (block_number, block_hash):
+            detail = f"the node scans its newest block alone, which is {survey.scan.block_number} by now"
+            raise StateUnavailable(self.network.name, SCAN_CALL, block_number, block_number, detail)
+        wallets = survey.wallets
+        if survey is self._survey and self.stored is not None and self.unread is not None:
+            if self._agreeing is None:
+                self._agreeing = agreeing(self.network, survey, self.stored, self.unread)
+            wallets = self._agreeing
+        sums = survey.sums()
+        rows = [
+            (token, holder, block_number, block_hash, str(sums[holder]))
+            for token, holder in pairs
+            if token == NATIVE and holder in wallets
+        ]
+        return pl.DataFrame(rows, schema=BALANCES, orient="row")
 
     def supplies(self, tokens: Sequence[str], block_number: int, block_hash: str) -> pl.DataFrame:
         assert not tokens, "the family has no tokens"

@@ -1,22 +1,22 @@
 """Outputs that inputs spend, read from the node where they are not stored.
 
-A node gives them with a block (verbosity 3), or by an index of all transactions. An answer of the index is proven by
-the transaction's id. Outputs that come with a block are not proven: no hash of the block contains them.
+A node gives them by an index of all transactions, or with a block (verbosity 3). An answer of the index is proven by
+the transaction's id. Outputs that come with a block are not, because no hash of the block contains them.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
 import msgspec
 
 from control.networks.utxo import UtxoDefinition
-from pipelines.extract.errors import CallRefused, MalformedAnswer, StateUnavailable
+from pipelines.extract.errors import CallRefused, ExtractError, MalformedAnswer, StateUnavailable
 from pipelines.extract.jsonrpc.client import LARGE_ANSWER, Call, RpcClient
 from pipelines.extract.utxo.blocks import BLOCK_CALL, Numbered
 from pipelines.extract.utxo.headers import Hash, read_hashes
-from pipelines.extract.utxo.scans import Unspent, base_units
+from pipelines.extract.utxo.scans import base_units
 from pipelines.extract.utxo.serialization import RawTransaction, read_transaction, shown
 
 TRANSACTION_CALL = "getrawtransaction"
@@ -28,15 +28,26 @@ _TRANSACTIONS_PER_REQUEST = 1_000
 class Source(StrEnum):
     """Where a node gives the outputs that inputs spend."""
 
-    BLOCK = "block"
     INDEX = "index"
+    BLOCK = "block"
 
 
 class Prevout(NamedTuple):
-    """An output that an input spends: base units and script."""
+    """An output that an input spends: base units, script, and the block that made it; None: the output is proven."""
 
     amount: int
     script: bytes
+    created: int | None = None
+
+
+class Claim(NamedTuple):
+    """An output as a node describes it: the id of its transaction, its place there, base units, script and block."""
+
+    transaction: str
+    position: int
+    amount: int
+    script: bytes
+    created: int
 
 
 class _Script(msgspec.Struct):
@@ -46,6 +57,7 @@ class _Script(msgspec.Struct):
 class _Prevout(msgspec.Struct):
     value: msgspec.Raw
     script: _Script = msgspec.field(name="scriptPubKey")
+    height: int = -1
 
 
 class _Input(msgspec.Struct):
@@ -72,31 +84,35 @@ def index_of(one: bytes) -> int:
     return int.from_bytes(one[32:], "little")
 
 
+def key_of(one: bytes) -> int:
+    """Return the key of a transaction's id, in the order of its bytes, or of a reference to an output."""
+    return int.from_bytes(one[:8], "little", signed=True)
+
+
 def read_prevouts(
     client: RpcClient,
     source: Source,
     wanted: Collection[tuple[Numbered, Collection[bytes]]],
+    own: UtxoDefinition,
     decimals: int,
-    *,
-    has_extension: bool,
 ) -> dict[bytes, Prevout]:
     """Read outputs by their references.
 
     Args:
         wanted: blocks, each with the references in its inputs.
+        own: the network's forms of addresses.
         decimals: of the native asset.
-        has_extension: as for `read_block`.
 
     Raises:
         StateUnavailable: the node lacks a transaction of its index.
         MalformedAnswer: the answer has another transaction, or not all of the outputs.
     """
-    if source is Source.BLOCK:
-        found: dict[bytes, Prevout] = {}
-        for numbered, references in wanted:
-            found |= _of_block(client, numbered, references, decimals)
-        return found
-    return _of_index(client, {one for _, references in wanted for one in references}, has_extension=has_extension)
+    if source is Source.INDEX:
+        return _of_index(client, {one for _, references in wanted for one in references}, own)
+    found: dict[bytes, Prevout] = {}
+    for numbered, references in wanted:
+        found |= _of_block(client, numbered, references, decimals)
+    return found
 
 
 def _of_block(
@@ -111,7 +127,8 @@ def _of_block(
             if one.txid is not None and one.prevout is not None and 0 <= one.vout < 2**32:
                 amount = base_units(bytes(one.prevout.value), decimals)
                 if amount is not None:
-                    given[outpoint(one.txid, one.vout)] = Prevout(amount, _bytes(one.prevout.script.hex))
+                    script = _bytes(one.prevout.script.hex)
+                    given[outpoint(one.txid, one.vout)] = Prevout(amount, script, one.prevout.height)
     missing = [one for one in references if one not in given]
     if missing:
         detail = f"{len(missing)} of {len(references)} spent outputs are missing or no amounts"
@@ -127,7 +144,7 @@ def _bytes(text: str) -> bytes:
         return b""
 
 
-def _of_index(client: RpcClient, references: Collection[bytes], *, has_extension: bool) -> dict[bytes, Prevout]:
+def _of_index(client: RpcClient, references: Collection[bytes], own: UtxoDefinition) -> dict[bytes, Prevout]:
     by_transaction: dict[bytes, list[bytes]] = defaultdict(list)
     for one in references:
         by_transaction[one[:32]].append(one)
@@ -138,7 +155,7 @@ def _of_index(client: RpcClient, references: Collection[bytes], *, has_extension
         if not isinstance(answer, str):
             detail = f"the node's index lacks transaction {shown(id_)}"
             raise StateUnavailable(client.network, TRANSACTION_CALL, detail=detail) from answer
-        outputs = _checked(client, id_, answer, has_extension=has_extension).outputs
+        outputs = _checked(client, id_, answer, own).outputs
         for one in by_transaction[id_]:
             if index_of(one) >= len(outputs):
                 detail = f"transaction {shown(id_)} has no output {index_of(one)}"
@@ -147,36 +164,46 @@ def _of_index(client: RpcClient, references: Collection[bytes], *, has_extension
     return found
 
 
-def check_unspent(client: RpcClient, own: UtxoDefinition, unspent: Sequence[Unspent], *, has_extension: bool) -> None:
-    """Compare outputs of a scan with their transactions, which are proven by their ids.
+def find_unproven(
+    client: RpcClient, own: UtxoDefinition, claims: Iterable[Claim], last: int
+) -> dict[Claim, ExtractError]:
+    """Compare outputs with their transactions, which are proven by their ids; return those that are not proven.
 
-    No index is needed, because the block of each one is named. A node that has deleted the block cannot prove them.
+    No index is needed, because the block of each one is named.
 
     Args:
         own: the network's forms of addresses.
-        has_extension: as for `read_block`.
+        last: highest possible block of the outputs.
 
-    Raises:
-        MalformedAnswer: a transaction has another output at that place.
+    Returns:
+        StateUnavailable where the node has deleted the block, or names none; MalformedAnswer where the transaction has
+        another output at that place, or the block lacks it.
     """
-    numbers = sorted({one.created for one in unspent})
+    failed: dict[Claim, ExtractError] = {}
+    by_transaction: dict[tuple[str, int], list[Claim]] = defaultdict(list)
+    for one in claims:
+        if 0 <= one.created <= last:
+            by_transaction[one.transaction, one.created].append(one)
+        else:
+            failed[one] = StateUnavailable(client.network, TRANSACTION_CALL, detail="an output without its block")
+    numbers = sorted({created for _, created in by_transaction})
     hashes = dict(zip(numbers, read_hashes(client, numbers), strict=True))
-    by_transaction: dict[str, list[Unspent]] = defaultdict(list)
-    for one in unspent:
-        by_transaction[one.transaction].append(one)
-    ids = sorted(by_transaction)
-    answers = _answers(client, [[id_, _HEX, hashes[by_transaction[id_][0].created]] for id_ in ids])
-    for id_, answer in zip(ids, answers, strict=True):
+    answers = _answers(client, [[id_, _HEX, hashes[created]] for id_, created in by_transaction])
+    for ((id_, created), of_transaction), answer in zip(by_transaction.items(), answers, strict=True):
+        names = (client.network, TRANSACTION_CALL, created, created)
         if isinstance(answer, StateUnavailable):
+            failed |= dict.fromkeys(of_transaction, answer)
             continue
         if not isinstance(answer, str):
-            detail = f"block {by_transaction[id_][0].created} lacks the transaction {id_} of a scanned output"
-            raise MalformedAnswer(client.network, TRANSACTION_CALL, detail=detail) from answer
-        outputs = _checked(client, bytes.fromhex(id_)[::-1], answer, has_extension=has_extension).outputs
-        for one in by_transaction[id_]:
-            if one.position >= len(outputs) or outputs[one.position] != (one.amount, own.script(one.address)):
-                detail = f"output {one.position} of transaction {id_} is another one than the scan says"
-                raise MalformedAnswer(client.network, TRANSACTION_CALL, detail=detail)
+            error = MalformedAnswer(*names, f"block {created} lacks the transaction {id_} of an output")
+            failed |= dict.fromkeys(of_transaction, error)
+            continue
+        made = _checked(client, bytes.fromhex(id_)[::-1], answer, own).outputs
+        for one in of_transaction:
+            if one.position >= len(made) or made[one.position] != (one.amount, one.script):
+                detail = f"output {one.position} of transaction {id_} is another one than the node says"
+                failed[one] = MalformedAnswer(*names, detail)
+    return failed
 
 
 def _answers(client: RpcClient, params: Sequence[Sequence[object]]) -> Iterator[str | CallRefused | StateUnavailable]:
@@ -189,9 +216,9 @@ def _answers(client: RpcClient, params: Sequence[Sequence[object]]) -> Iterator[
             yield answer
 
 
-def _checked(client: RpcClient, id_: bytes, answer: str, *, has_extension: bool) -> RawTransaction:
+def _checked(client: RpcClient, id_: bytes, answer: str, own: UtxoDefinition) -> RawTransaction:
     try:
-        transaction = read_transaction(bytes.fromhex(answer), has_extension=has_extension)
+        transaction = read_transaction(bytes.fromhex(answer), has_extension=own.mweb_prefix is not None)
     except ValueError as error:
         raise MalformedAnswer(client.network, TRANSACTION_CALL, detail=f"{shown(id_)}: {error}") from None
     if transaction.id != id_:

@@ -50,12 +50,13 @@ def probe(client: RpcClient, genesis_hash: str) -> NodeFacts:
             "are read when it is done, and everything stored remains readable"
         )
         raise StateUnavailable(client.network, INFO_CALL, detail=detail)
-    if "prevout" in client.call("help", ["getblock"], str, max_response_bytes=SMALL_ANSWER):
-        return NodeFacts(Source.BLOCK)
     try:
         indices = client.call("getindexinfo", ["txindex"], dict[str, _Index], max_response_bytes=SMALL_ANSWER)
     except CallRefused:
         # Nodes without this method have no way to say so, and their index is not used.
         indices = {}
-    has_index = "txindex" in indices and indices["txindex"].synced
-    return NodeFacts(Source.INDEX if has_index else None)
+    # The index comes first: its answers are proven.
+    if "txindex" in indices and indices["txindex"].synced:
+        return NodeFacts(Source.INDEX)
+    has_prevouts = "prevout" in client.call("help", ["getblock"], str, max_response_bytes=SMALL_ANSWER)
+    return NodeFacts(Source.BLOCK if has_prevouts else None)

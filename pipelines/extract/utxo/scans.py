@@ -1,4 +1,4 @@
-"""Scans of the node's unspent outputs: balances at its newest block, and outputs older than a collected range."""
+"""Scans of the node's unspent outputs at its newest block."""
 
 import re
 from collections.abc import Mapping
@@ -6,14 +6,11 @@ from decimal import Decimal
 from typing import Annotated, NamedTuple
 
 import msgspec
-import polars as pl
 
-from pipelines.extract.errors import ChainReorganised, MalformedAnswer, RangeRefused, StateUnavailable
-from pipelines.extract.family import BALANCES, NATIVE
+from pipelines.extract.errors import MalformedAnswer, RangeRefused, StateUnavailable
 from pipelines.extract.jsonrpc.client import RpcClient, decoder_of
 from pipelines.extract.utxo.dialect import SCAN_CALL
-from pipelines.extract.utxo.headers import Hash, is_orphaned
-from pipelines.extract.utxo.watched import Watched
+from pipelines.extract.utxo.headers import Hash
 
 # A node sends nothing before the end of a scan: some minutes on the largest network.
 _SCAN_SECONDS = 600.0
@@ -48,17 +45,19 @@ class Unspent(NamedTuple):
 
 
 class Scan(NamedTuple):
-    """The unspent outputs of some scripts after a block."""
+    """The unspent outputs of some scripts after a block; `refused` are addresses with too many for one answer."""
 
     block_number: int
     block_hash: str
     unspent: list[Unspent]
+    refused: frozenset[str] = frozenset()
 
 
 def scan(client: RpcClient, scripts: Mapping[bytes, str], decimals: int) -> Scan:
     """Find all unspent outputs of scripts at the node's newest block; one scan takes minutes on a main network.
 
-    Scripts with more outputs than an answer may hold are scanned in parts.
+    Scripts with more outputs than an answer may hold are scanned in parts, and a single script with too many is left
+    out.
 
     Args:
         scripts: addresses by script.
@@ -66,25 +65,35 @@ def scan(client: RpcClient, scripts: Mapping[bytes, str], decimals: int) -> Scan
 
     Raises:
         RateLimited: another scan runs, still so after waiting.
-        RangeRefused: a single script has too many outputs.
+        RangeRefused: every single script has too many outputs.
         MalformedAnswer: outputs of other scripts, of later blocks, twice, or with more digits than base units have.
         StateUnavailable: the newest block changed between two parts.
     """
     try:
         return _scan(client, scripts, decimals)
-    except RangeRefused:
+    except RangeRefused as error:
         if len(scripts) == 1:
             raise
+        refusal = error
     ordered = sorted(scripts)
     middle = len(ordered) // 2
-    one, other = (
-        scan(client, {script: scripts[script] for script in half}, decimals)
-        for half in (ordered[:middle], ordered[middle:])
-    )
-    if one[:2] != other[:2]:
-        detail = "the newest block changed between two scans"
-        raise StateUnavailable(client.network, SCAN_CALL, one.block_number, one.block_number, detail)
-    return one._replace(unspent=[*one.unspent, *other.unspent])
+    found: Scan | None = None
+    refused: set[str] = set()
+    for half in (ordered[:middle], ordered[middle:]):
+        try:
+            one = scan(client, {script: scripts[script] for script in half}, decimals)
+        except RangeRefused:
+            refused.update(scripts[script] for script in half)
+            continue
+        if found is not None and one[:2] != found[:2]:
+            detail = "the newest block changed between two scans"
+            raise StateUnavailable(client.network, SCAN_CALL, found.block_number, found.block_number, detail)
+        unspent = one.unspent if found is None else [*found.unspent, *one.unspent]
+        refused |= one.refused
+        found = one._replace(unspent=unspent)
+    if found is None:
+        raise refusal
+    return found._replace(refused=frozenset(refused))
 
 
 def _scan(client: RpcClient, scripts: Mapping[bytes, str], decimals: int) -> Scan:
@@ -128,28 +137,3 @@ def base_units(text: bytes, decimals: int) -> int | None:
         return None
     scaled = Decimal(text.decode()).scaleb(decimals)
     return int(scaled) if scaled == scaled.to_integral_value() and scaled >= 0 else None
-
-
-def read_balances(
-    client: RpcClient, watched: Watched, block_number: int, block_hash: str, decimals: int
-) -> pl.DataFrame:
-    """Return BALANCES of the wallets, one row each, at the node's newest block.
-
-    Raises:
-        ChainReorganised: the block left the chain.
-        StateUnavailable: the node's newest block is another one by now.
-    """
-    found = scan(client, watched.scripts, decimals)
-    if (found.block_number, found.block_hash) != (block_number, block_hash):
-        names = (client.network, SCAN_CALL, block_number, block_number)
-        if is_orphaned(client, block_hash):
-            detail = f"block {block_number} left the chain before its balances were read"
-            raise ChainReorganised(*names, detail, block_number=block_number)
-        detail = f"the node scans its newest block alone, which is {found.block_number} by now"
-        raise StateUnavailable(*names, detail)
-    sums = dict.fromkeys(watched.addresses, 0)
-    for one in found.unspent:
-        for wallet in watched.wallets[one.address]:
-            sums[wallet] += one.amount
-    rows = [(NATIVE, wallet, block_number, block_hash, str(amount)) for wallet, amount in sums.items()]
-    return pl.DataFrame(rows, schema=BALANCES, orient="row")

@@ -1,6 +1,7 @@
 """Proof of work of headers: published ones, invented ones, and targets that are easier than those before them."""
 
-from typing import Any
+from collections.abc import Set
+from typing import Any, NoReturn
 
 import polars as pl
 import pytest
@@ -172,10 +173,15 @@ class Stored:
         return pl.DataFrame(found[:1], schema={"block_number": pl.Int64, "block_hash": pl.String}, orient="row")
 
 
+def _no_survey(wallets: Set[str]) -> NoReturn:
+    raise AssertionError(f"the rows of {wallets} are known")
+
+
 def collect(client: RpcClient, network: Network, blocks: range, stored: dict[int, str]) -> list[BlockRange]:
     """Return the blocks of each part of a segment."""
     segment = Segment("native", BlockRange(blocks[0], blocks[-1]), (ADDRESSES[network.name],))
-    return [part.covered for part in OutputCollector(client, network, segment, None, Stored(stored)).parts()]
+    collector = OutputCollector(client, network, segment, None, Stored(stored), _no_survey)
+    return [part.covered for part in collector.parts()]
 
 
 def test_invented_blocks_of_a_main_network_are_refused_by_the_stored_header_before_them(

@@ -1,0 +1,60 @@
+"""Balances that a node reads for its newest block alone, in minutes: when, of which wallets, and at which block."""
+
+from collections.abc import Set
+from datetime import timedelta
+from typing import NamedTuple
+
+from pipelines.chain.segments import Collector
+from pipelines.extract.errors import OF_ONE_UNIT, StateUnavailable
+from pipelines.extract.family import SLOW_BALANCES, Header
+from pipelines.raw.database import named
+
+# Time between two surveys of a wallet, by the chain's clock.
+_INTERVAL = timedelta(days=1)
+
+
+class Surveyed(NamedTuple):
+    """Wallets whose balances the node read, and the block after which it did."""
+
+    head: Header
+    wallets: Set[str]
+
+
+def survey(collector: Collector, head: Header, unopened: Set[str]) -> Surveyed | None:
+    """Have the node read the balances that are due; None where none is, or where it cannot now.
+
+    New wallets are read at once and by themselves, and again in the next cycle: a second answer shows what the first
+    one left out. All wallets are read once a day. One that failed before is left out until its next try. A failure is
+    noted, and nothing else waits for it.
+
+    Args:
+        head: the newest block of this cycle. The survey's block may be later; it is never earlier.
+        unopened: wallets whose rows cannot be collected before.
+
+    Raises:
+        ChainReorganised: the chain changed meanwhile.
+        BudgetSpent: the time of the network is used up.
+    """
+    if SLOW_BALANCES not in collector.capabilities:
+        return None
+    day_ago = head.time.replace(tzinfo=None) - _INTERVAL
+    parameters = {"network": collector.network, "head": head.number, "day_ago": day_ago}
+    unread = collector.unread
+    waiting = unread.addresses_of("scan", is_waiting=True) | unread.addresses_of("difference", is_waiting=True)
+    found_due = collector.connection.execute(*named("survey_due", parameters)).fetchall()
+    rows = [row for row in found_due if row[0] not in waiting]
+    is_daily = any(is_old for _, _, is_old in rows)
+    due = {address for address, is_missing, _ in rows if is_daily or is_missing} | (unopened - waiting)
+    if not due:
+        return None
+    try:
+        found = collector.node.survey(due)
+    except OF_ONE_UNIT as error:
+        collector.note(error, f"balances are read in a later cycle: {error}")
+        return None
+    if found.number < head.number:
+        detail = f"balances are of block {found.number}, before the head {head.number}; they are read in a later cycle"
+        earlier = StateUnavailable(collector.network, collector.node.header_call, found.number, found.number, detail)
+        collector.note(earlier, str(earlier))
+        return None
+    return Surveyed(found, due)
