@@ -256,7 +256,7 @@ def total(values: Iterable[str]) -> str:
     return _text(found)
 
 
-def total_status(statuses: Collection[ValueStatus]) -> TotalStatus:
+def total_status(statuses: Collection[TotalStatus]) -> TotalStatus:
     """Return the status of a wallet's value from the statuses of its positions."""
     if not statuses or "Priced" in statuses:
         return "Priced"

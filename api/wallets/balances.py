@@ -19,13 +19,17 @@ from api.values.reading import Link, Valuation, price_status, read_links, value_
 from api.values.schemas import Explanation
 from api.wallets.rows import BalanceAsOfRow, BalanceChangeRow, PositionRow, TokenIdRow
 from api.wallets.schemas import BalanceHistoryRow, BalancePoint, BalanceSeries, Position
+from control.networks.definitions import NATIVE
 from control.networks.families import codec_for
 
 
 def positions(snapshot: Snapshot, view: View, state: State | None, *, explains: bool = False) -> list[Position]:
-    """Return the positions of a wallet at a moment with their values, without zero quantities, by address."""
+    """Return the positions of a wallet at a moment with their values, without zero quantities, by address.
+
+    Of a tracked wallet without a covered block, they are one: that of the native asset, without numbers.
+    """
     if state is None:
-        return []
+        return [_NOT_YET_COLLECTED] if view.subject.is_tracked else []
     rows = _positions_now(snapshot, view) if state.is_current else _positions_then(snapshot, view, state)
     links, moment = read_links(snapshot, view), state.valued_at
     linked = [links.of(row.token_address) for row in rows]
@@ -46,6 +50,7 @@ def positions(snapshot: Snapshot, view: View, state: State | None, *, explains: 
             token=to_reference(present, row.token_address, row.token_symbol, row.token_id),
             quantity=row.quantity or row.quantity_raw,
             quantity_raw=row.quantity_raw,
+            quantity_status="Known",
             metadata_status=statuses.get(row.token_address),
             value=value.value,
             value_status=value.status,
@@ -58,6 +63,22 @@ def positions(snapshot: Snapshot, view: View, state: State | None, *, explains: 
         )
         for row, link, value, explanation in zip(rows, linked, values, explained, strict=True)
     ]
+
+
+_NOT_YET_COLLECTED = Position(
+    token=TokenReference(symbol=None, ledger_id=NATIVE, token_id=None),
+    quantity=None,
+    quantity_raw=None,
+    quantity_status="NotYetCollected",
+    metadata_status=None,
+    value=None,
+    value_status="NotCovered",
+    price=None,
+    price_status="UnknownTime",
+    reconciliation="Unchecked",
+    checked_block_number=None,
+    opened_by=None,
+)
 
 
 def is_complete(state: State | None) -> bool:

@@ -130,15 +130,22 @@ class Position(Schema, frozen=True, kw_only=True):
     """A wallet's balance of one asset."""
 
     token: TokenReference
-    quantity: Annotated[Decimal, Meta(description="In whole tokens, or base units when decimals are unknown.")]
-    quantity_raw: BaseUnits
+    quantity: Annotated[Decimal | None, Meta(description="In whole tokens, or base units when decimals are unknown.")]
+    quantity_raw: BaseUnits | None
+    quantity_status: Annotated[
+        Literal["Known", "NotYetCollected"],
+        Meta(
+            description="`NotYetCollected`: nothing of the wallet is collected. All numbers are null, and there is no "
+            "other position."
+        ),
+    ]
     value: Decimal | None
-    value_status: ValueStatus
+    value_status: TotalStatus
     price: Annotated[Decimal | None, Meta(description="Price at the moment.")]
     price_status: ValueStatus
     reconciliation: Reconciliation
     checked_block_number: CheckedBlock
-    opened_by: OpenedBy
+    opened_by: Annotated[OpenedBy | None, Meta(description="Null if the quantity is null.")]
     metadata_status: AssetMetadataStatus
     explanation: Annotated[Explanation, Meta(description="Only with `explain=true`.")] | UnsetType = UNSET
 

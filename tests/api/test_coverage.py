@@ -275,6 +275,23 @@ def test_coverage_of_a_token_with_history_requests_only(world: World) -> None:
         problem(client.get(f"{path}/cap-table?asOf=block:60"), 409, "not-covered")
 
 
+def test_position_of_a_wallet_without_collected_data_is_null(client: TestClient[Any]) -> None:
+    wallet = {"ledger": EXAMPLE_LEDGER, "ledgerId": "0x" + "9e" * 20}
+    path = f"/v1/wallets/{client.post('/v1/wallets', json=wallet).json()['id']}"
+    assert client.get(f"{path}/balances").json()["current"] == []
+    client.put(f"{path}/tracking", json={"trackingStatus": "enabled"})
+    answer = client.get(f"{path}/balances").json()
+    (position,) = answer["current"]
+    assert position["token"]["ledgerId"] == "native"
+    numbers = ("quantity", "quantityRaw", "value", "price", "checkedBlockNumber", "openedBy")
+    assert [position[name] for name in numbers] == [None] * 6
+    assert (position["quantityStatus"], position["valueStatus"]) == ("NotYetCollected", "NotCovered")
+    assert (answer["holdingsComplete"], answer["coverage"]["complete"]) == (False, False)
+    shown = client.get(path).json()
+    names = ("totalValue", "totalValueStatus", "valueComplete")
+    assert [shown[name] for name in names] == [None, "NotCovered", False]
+
+
 def test_coverage_of_a_token_without_collected_data(world: World, client: TestClient[Any]) -> None:
     path = f"/v1/tokens/{FRESH_TOKEN_ID}"
     answer = client.get(f"{path}/coverage").json()

@@ -20,6 +20,7 @@ def positions(held: Held) -> list[Position]:
             token=TokenReference(symbol=symbol, ledger_id=f"0x{symbol}", token_id=None),
             quantity="1",
             quantity_raw="1",
+            quantity_status="Known",
             value=value,
             value_status="StalePrice" if value is None else "Priced",
             price=None,
