@@ -26,7 +26,7 @@ from control.networks.families import codec_for
 def positions(snapshot: Snapshot, view: View, state: State | None, *, explains: bool = False) -> list[Position]:
     """Return the positions of a wallet at a moment with their values, without zero quantities, by address.
 
-    Of a tracked wallet without a covered block, they are one: that of the native asset, without numbers.
+    A tracked wallet without a covered block has one: that of the native asset, without numbers.
     """
     if state is None:
         return [_NOT_YET_COLLECTED] if view.subject.is_tracked else []

@@ -47,6 +47,7 @@ class Case:
         assert rows == [(number, str(COINBASE)) for number in range(HONEST - 3, len(self.chain.blocks))]
 
 
+@pytest.mark.ci
 @pytest.mark.proof("invented blocks without proof of work are refused")
 @pytest.mark.parametrize(
     ("bits", "has_work", "blocks", "words"),

@@ -2,18 +2,18 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import pytest
 
 from tests.chain.conftest import GENESIS_TIME
-from tests.chain.fault_proxy import CutFault, Fault, FaultProxy, HttpFault, LateFault, LieFault, RpcFault
+from tests.chain.fault_proxy import FaultProxy
 from tests.chain.late_answers import late_answers_time_out
 from tests.chain.node import AnvilNode
 from tests.chain.world import Token, World
 from tests.integration.conftest import MakeService
 from tests.integration.harness import LocalNetwork, Service
+from tests.integration.ways import WAYS, IsAbout, faults
 from tests.oracles.node import instant
 
 PAYER = "0x" + "ba" * 20
@@ -75,9 +75,6 @@ def late_answers() -> Iterator[None]:
         yield
 
 
-IsAbout = Callable[[Chain, Sequence[Any]], bool]
-
-
 class Unit(NamedTuple):
     """A unit and the calls about it.
 
@@ -87,7 +84,7 @@ class Unit(NamedTuple):
         rows: tables whose rows of `Chain.block` may be missing.
     """
 
-    methods: dict[str, IsAbout]
+    methods: dict[str, IsAbout[Chain]]
     hidden: Callable[[Chain], tuple[str, str | None]] | None = None
     rows: tuple[str, ...] = ()
 
@@ -142,21 +139,6 @@ UNITS: dict[str, Unit] = {
         {"trace_block": _is_block, "debug_traceBlockByNumber": _is_block}, rows=("internal_transfers",)
     ),
 }
-WAYS = (
-    "a halt",
-    "unknown words",
-    "a time-out",
-    "status 500",
-    "a closed connection",
-    "too large",
-    "null",
-    "another type",
-    "empty",
-    "late once",
-    "works the second time",
-    "another block",
-)
-_WORDS = {"a halt": (-32000, "execution halted: InvalidFEOpcode"), "unknown words": (-32603, "Something odd happened")}
 # Of a single call, a missing log or another balance cannot be told from the truth: a second reading finds it.
 _UNSEEN = {
     *((unit, "another block") for unit in ("a contract", "a holder", "a wallet")),
@@ -166,13 +148,8 @@ _UNSEEN = {
 _PASSING = ("late once", "works the second time", "a halt", "empty")
 
 
-def _told(way: str, result: Any) -> Any:
-    if way == "null":
-        return None
-    if way == "another type":
-        return {"odd": [1]} if not isinstance(result, dict) else [1]
-    if way == "empty":
-        return type(result)() if isinstance(result, list | dict) else "0x"
+def _another(result: Any) -> Any:
+    """Return a result with the number and the hash of another block."""
     other = {"blockNumber": "0x1", "number": "0x1", "blockHash": "0x" + "ab" * 32, "hash": "0x" + "ab" * 32}
 
     def changed(one: Any) -> Any:
@@ -184,36 +161,6 @@ def _told(way: str, result: Any) -> Any:
         )
 
     return changed(result) if isinstance(result, dict) else [changed(one) for one in result]
-
-
-def faults(chain: Chain, unit: Unit, way: str) -> list[Fault]:
-    """Return the faults that spoil all calls about a unit in one way."""
-
-    def is_spoilt(calls: Sequence[dict[str, Any]]) -> bool:
-        return any(
-            call["method"] in unit.methods and unit.methods[call["method"]](chain, call["params"]) for call in calls
-        )
-
-    times = 1 if way in ("late once", "works the second time") else None
-    if way in ("a time-out", "late once"):
-        return [LateFault(when=is_spoilt, times=times)]
-    if way == "a closed connection":
-        return [CutFault(when=is_spoilt, part=0)]
-    if way in ("status 500", "too large"):
-        return [HttpFault(when=is_spoilt, status=500 if way == "status 500" else 413)]
-    made: list[Fault] = []
-    for method, is_about in unit.methods.items():
-        if way in _WORDS or times is not None:
-            code, message = _WORDS.get(way, _WORDS["unknown words"])
-            when = partial(is_about, chain)
-            made.append(RpcFault(code=code, message=message, methods=[method], when=when, times=times))
-        else:
-            made.append(LieFault(methods=[method], tell=partial(_tell, chain, way, is_about)))
-    return made
-
-
-def _tell(chain: Chain, way: str, is_about: IsAbout, params: list[Any], result: Any) -> Any:
-    return _told(way, result) if is_about(chain, params) else result
 
 
 def configure(service: Service, chain: Chain) -> Service:
@@ -287,7 +234,7 @@ def test_everything_but_the_unit_equals_a_run_without_the_fault(
     with FaultProxy(chain.node.url) as proxy:
         clean = configure(make_service(LocalNetwork("local", chain.node.url, finality_depth=2), name="clean"), chain)
         service = configure(make_service(LocalNetwork("local", proxy.url, finality_depth=2), name="spoilt"), chain)
-        proxy.inject(*faults(chain, unit, way))
+        proxy.inject(*faults(chain, unit.methods, way, _another))
         for _ in range(_CYCLES):
             clean.good_cycle()
             report = service.cycle()

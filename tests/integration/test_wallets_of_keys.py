@@ -229,6 +229,7 @@ class Traffic:
             assert int(quantity) == sum(oracle.balance(one, number) for one in self.wallet.used)
 
 
+@pytest.mark.ci
 @pytest.mark.proof("deriving the addresses of a wallet of keys does not hold up the network")
 def test_a_new_wallet_of_keys_waits_for_its_scripts_alone_and_they_are_derived_once(
     node: UtxoNode, make_service: MakeService, monkeypatch: pytest.MonkeyPatch
@@ -270,6 +271,7 @@ def test_a_new_wallet_of_keys_waits_for_its_scripts_alone_and_they_are_derived_o
     assert service.query("select address, count(*) from raw.utxo_scripts group by all") == [(other.address, 1_000)]
 
 
+@pytest.mark.ci
 def test_collected_wallets_of_keys_without_stored_scripts_are_not_collected_further_before_they_have_them(
     node: UtxoNode, make_service: MakeService
 ) -> None:

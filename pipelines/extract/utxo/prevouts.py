@@ -12,8 +12,16 @@ from typing import NamedTuple
 import msgspec
 
 from control.networks.utxo import UtxoDefinition
-from pipelines.extract.errors import CallRefused, ExtractError, MalformedAnswer, StateUnavailable
+from pipelines.extract.errors import (
+    OF_ONE_UNIT,
+    PASSING,
+    CallRefused,
+    ExtractError,
+    MalformedAnswer,
+    StateUnavailable,
+)
 from pipelines.extract.jsonrpc.client import LARGE_ANSWER, Call, RpcClient
+from pipelines.extract.units import HURRY_SECONDS
 from pipelines.extract.utxo.blocks import BLOCK_CALL, Numbered
 from pipelines.extract.utxo.headers import Hash, read_hashes
 from pipelines.extract.utxo.scans import base_units
@@ -23,6 +31,8 @@ TRANSACTION_CALL = "getrawtransaction"
 _WITH_PREVOUTS = 3
 _HEX = False
 _TRANSACTIONS_PER_REQUEST = 1_000
+# Where more single requests fail, the node is at fault.
+_MOST_FAILED = 20
 
 
 class Source(StrEnum):
@@ -152,6 +162,8 @@ def _of_index(client: RpcClient, references: Collection[bytes], own: UtxoDefinit
     ids = sorted(by_transaction)
     answers = _answers(client, [[shown(id_), _HEX] for id_ in ids])
     for id_, answer in zip(ids, answers, strict=True):
+        if isinstance(answer, PASSING):
+            raise answer
         if not isinstance(answer, str):
             detail = f"the node's index lacks transaction {shown(id_)}"
             raise StateUnavailable(client.network, TRANSACTION_CALL, detail=detail) from answer
@@ -176,8 +188,8 @@ def find_unproven(
         last: highest possible block of the outputs.
 
     Returns:
-        StateUnavailable where the node has deleted the block, or names none; MalformedAnswer where the transaction has
-        another output at that place, or the block lacks it.
+        MalformedAnswer where the transaction has another output at that place, or the block lacks it. Another error
+        where the node does not give it, for example because it has deleted the block.
     """
     failed: dict[Claim, ExtractError] = {}
     by_transaction: dict[tuple[str, int], list[Claim]] = defaultdict(list)
@@ -191,14 +203,17 @@ def find_unproven(
     answers = _answers(client, [[id_, _HEX, hashes[created]] for id_, created in by_transaction])
     for ((id_, created), of_transaction), answer in zip(by_transaction.items(), answers, strict=True):
         names = (client.network, TRANSACTION_CALL, created, created)
-        if isinstance(answer, StateUnavailable):
+        if isinstance(answer, ExtractError):
+            if isinstance(answer, CallRefused):
+                detail = f"block {created} lacks the transaction {id_} of an output"
+                answer = MalformedAnswer(*names, detail)
             failed |= dict.fromkeys(of_transaction, answer)
             continue
-        if not isinstance(answer, str):
-            error = MalformedAnswer(*names, f"block {created} lacks the transaction {id_} of an output")
+        try:
+            made = _checked(client, bytes.fromhex(id_)[::-1], answer, own).outputs
+        except MalformedAnswer as error:
             failed |= dict.fromkeys(of_transaction, error)
             continue
-        made = _checked(client, bytes.fromhex(id_)[::-1], answer, own).outputs
         for one in of_transaction:
             if one.position >= len(made) or made[one.position] != (one.amount, one.script):
                 detail = f"output {one.position} of transaction {id_} is another one than the node says"
@@ -206,14 +221,34 @@ def find_unproven(
     return failed
 
 
-def _answers(client: RpcClient, params: Sequence[Sequence[object]]) -> Iterator[str | CallRefused | StateUnavailable]:
-    """Yield the answer to each request of a transaction, a bounded number at a time."""
+def _answers(client: RpcClient, params: Sequence[Sequence[object]]) -> Iterator[str | ExtractError]:
+    """Yield the answer to each request of a transaction, or its error, a bounded number at a time.
+
+    Raises:
+        ExtractError: more than `_MOST_FAILED` of requests that fail together also fail one by one.
+    """
     for at in range(0, len(params), _TRANSACTIONS_PER_REQUEST):
         calls: list[Call] = [(TRANSACTION_CALL, one) for one in params[at : at + _TRANSACTIONS_PER_REQUEST]]
-        for answer in client.batch(calls, str, allow_errors=True):
-            if isinstance(answer, MalformedAnswer):
-                raise answer
-            yield answer
+        answers: Sequence[str | ExtractError]
+        try:
+            answers = client.batch(calls, str, allow_errors=True)
+        except OF_ONE_UNIT:
+            answers = _one_by_one(client, calls)
+        yield from answers
+
+
+def _one_by_one(client: RpcClient, calls: Sequence[Call]) -> list[str | ExtractError]:
+    answers: list[str | ExtractError] = []
+    failed = 0
+    for method, params in calls:
+        try:
+            answers.append(client.call(method, params, str, patience=HURRY_SECONDS))
+        except OF_ONE_UNIT as error:
+            failed += 1
+            if failed > _MOST_FAILED:
+                raise
+            answers.append(error)
+    return answers
 
 
 def _checked(client: RpcClient, id_: bytes, answer: str, own: UtxoDefinition) -> RawTransaction:

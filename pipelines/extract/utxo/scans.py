@@ -7,13 +7,17 @@ from typing import Annotated, NamedTuple
 
 import msgspec
 
-from pipelines.extract.errors import MalformedAnswer, RangeRefused, StateUnavailable
+from pipelines.extract.errors import CallRefused, ExtractError, MalformedAnswer, RangeRefused, StateUnavailable
 from pipelines.extract.jsonrpc.client import RpcClient, decoder_of
 from pipelines.extract.utxo.dialect import SCAN_CALL
 from pipelines.extract.utxo.headers import Hash
 
 # A node sends nothing before the end of a scan: some minutes on the largest network.
 _SCAN_SECONDS = 600.0
+# Refusals of some scripts. A time-out is the node's: a scan takes as long for one script as for all.
+_DIVISIBLE = (RangeRefused, MalformedAnswer, CallRefused)
+# OP_RETURN: no output with this script is kept.
+_UNSPENDABLE = b"\x6a"
 _LONGEST_AMOUNT = 20
 _NUMBER = re.compile(rb"[0-9]{1,10}(\.[0-9]{1,10})?([eE][+-]?0?[0-9])?")
 
@@ -45,19 +49,19 @@ class Unspent(NamedTuple):
 
 
 class Scan(NamedTuple):
-    """The unspent outputs of some scripts after a block; `refused` are addresses with too many for one answer."""
+    """The unspent outputs of some scripts after a block, and the errors of addresses that cannot be scanned."""
 
     block_number: int
     block_hash: str
     unspent: list[Unspent]
-    refused: frozenset[str] = frozenset()
+    refused: Mapping[str, ExtractError]
 
 
 def scan(client: RpcClient, scripts: Mapping[bytes, str], decimals: int) -> Scan:
     """Find all unspent outputs of scripts at the node's newest block; one scan takes minutes on a main network.
 
-    Scripts with more outputs than an answer may hold are scanned in parts, and a single script with too many is left
-    out.
+    Where the node refuses scripts together, and not a script without outputs, they are scanned in halves down to those
+    at fault.
 
     Args:
         scripts: addresses by script.
@@ -65,35 +69,37 @@ def scan(client: RpcClient, scripts: Mapping[bytes, str], decimals: int) -> Scan
 
     Raises:
         RateLimited: another scan runs, still so after waiting.
-        RangeRefused: every single script has too many outputs.
-        MalformedAnswer: outputs of other scripts, of later blocks, twice, or with more digits than base units have.
         StateUnavailable: the newest block changed between two parts.
+        ExtractError: the node refuses every scan.
     """
     try:
         return _scan(client, scripts, decimals)
-    except RangeRefused as error:
-        if len(scripts) == 1:
-            raise
-        refusal = error
+    except _DIVISIBLE as error:
+        return _in_halves(client, scripts, decimals, _scan(client, {_UNSPENDABLE: ""}, decimals), error)
+
+
+def _in_halves(
+    client: RpcClient, scripts: Mapping[bytes, str], decimals: int, control: Scan, error: ExtractError
+) -> Scan:
+    """Scan scripts that the node refuses together; a single one is left out."""
+    if len(scripts) == 1:
+        return control._replace(refused=dict.fromkeys(scripts.values(), error))
     ordered = sorted(scripts)
     middle = len(ordered) // 2
-    found: Scan | None = None
-    refused: set[str] = set()
+    unspent: list[Unspent] = []
+    refused: dict[str, ExtractError] = {}
     for half in (ordered[:middle], ordered[middle:]):
+        part = {script: scripts[script] for script in half}
         try:
-            one = scan(client, {script: scripts[script] for script in half}, decimals)
-        except RangeRefused:
-            refused.update(scripts[script] for script in half)
-            continue
-        if found is not None and one[:2] != found[:2]:
+            found = _scan(client, part, decimals)
+        except _DIVISIBLE as refusal:
+            found = _in_halves(client, part, decimals, control, refusal)
+        if found[:2] != control[:2]:
             detail = "the newest block changed between two scans"
-            raise StateUnavailable(client.network, SCAN_CALL, found.block_number, found.block_number, detail)
-        unspent = one.unspent if found is None else [*found.unspent, *one.unspent]
-        refused |= one.refused
-        found = one._replace(unspent=unspent)
-    if found is None:
-        raise refusal
-    return found._replace(refused=frozenset(refused))
+            raise StateUnavailable(client.network, SCAN_CALL, control.block_number, control.block_number, detail)
+        unspent += found.unspent
+        refused |= found.refused
+    return control._replace(unspent=unspent, refused=refused)
 
 
 def _scan(client: RpcClient, scripts: Mapping[bytes, str], decimals: int) -> Scan:
@@ -124,7 +130,7 @@ def _scan(client: RpcClient, scripts: Mapping[bytes, str], decimals: int) -> Sca
         if amount is None:
             raise refused(f"an amount with more than {decimals} digits behind the point, or below zero")
         found.append(Unspent(address, one.txid, one.vout, amount, one.height))
-    return Scan(answer.height, answer.bestblock, found)
+    return Scan(answer.height, answer.bestblock, found, {})
 
 
 def base_units(text: bytes, decimals: int) -> int | None:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import polars as pl
 
 from control.networks.definitions import Network
-from pipelines.extract.errors import ExtractError, MalformedAnswer, RangeRefused, StateUnavailable
+from pipelines.extract.errors import ExtractError, MalformedAnswer, StateUnavailable
 from pipelines.extract.family import StoredRows
 from pipelines.extract.jsonrpc.client import RpcClient
 from pipelines.extract.units import Unit, UnreadUnits
@@ -69,10 +69,10 @@ def take_survey(
     survey = Survey(watched, found, frozenset(watched.addresses))
     refused: set[str] = set()
     number = found.block_number
-    for wallet in {wallet for address in found.refused for wallet in watched.wallets[address]}:
-        detail = "a wallet has more unspent outputs than one answer may hold"
-        _note(unread, wallet, "", RangeRefused(network.name, SCAN_CALL, number, number, detail))
-        refused.add(wallet)
+    for address, error in found.refused.items():
+        for wallet in watched.wallets[address]:
+            _note(unread, wallet, "", error)
+            refused.add(wallet)
     for wallet, outputs, is_false in _unproven(client, network, survey, stored):
         mark = _mark(outputs)
         # Without names of transactions: all tenants read it.
