@@ -7,10 +7,12 @@ from typing import NamedTuple
 from pipelines.chain.segments import Collector
 from pipelines.extract.errors import OF_ONE_UNIT, StateUnavailable
 from pipelines.extract.family import SLOW_BALANCES, Header
+from pipelines.extract.units import UnitKind
 from pipelines.raw.database import named
 
 # Time between two surveys of a wallet, by the chain's clock.
 _INTERVAL = timedelta(days=1)
+_KINDS: tuple[UnitKind, ...] = ("scan", "difference")
 
 
 class Surveyed(NamedTuple):
@@ -39,12 +41,14 @@ def survey(collector: Collector, head: Header, unopened: Set[str]) -> Surveyed |
         return None
     day_ago = head.time.replace(tzinfo=None) - _INTERVAL
     parameters = {"network": collector.network, "head": head.number, "day_ago": day_ago}
-    unread = collector.unread
-    waiting = unread.addresses_of("scan", is_waiting=True) | unread.addresses_of("difference", is_waiting=True)
-    found_due = collector.connection.execute(*named("survey_due", parameters)).fetchall()
-    rows = [row for row in found_due if row[0] not in waiting]
-    is_daily = any(is_old for _, _, is_old in rows)
-    due = {address for address, is_missing, _ in rows if is_daily or is_missing} | (unopened - waiting)
+    tracked = collector.connection.execute(*named("survey_due", parameters)).fetchall()
+    unread, waiting = collector.unread, set[str]()
+    for kind in _KINDS:
+        unread.forget(kind, unread.addresses_of(kind) - {address for address, *_ in tracked} - unopened)
+        waiting |= unread.addresses_of(kind, is_waiting=True)
+    ready = [row for row in tracked if row[0] not in waiting]
+    is_daily = any(is_old for _, _, is_old in ready)
+    due = {address for address, is_missing, _ in ready if is_daily or is_missing} | (unopened - waiting)
     if not due:
         return None
     try:
