@@ -35,6 +35,7 @@ from pipelines.extract.utxo.dialect import SCAN_CALL, UTXO
 from pipelines.extract.utxo.headers import (
     HEADER_CALL,
     find_first_block_at_or_after,
+    is_orphaned,
     read_dated,
     read_head,
     read_headers,
@@ -149,8 +150,12 @@ class UtxoNode(RpcNode):
             return pl.DataFrame(rows, schema=BALANCES, orient="row")
         survey = self._survey_of({holder for token, holder in pairs if token == NATIVE})
         if survey.scan[:2] != (block_number, block_hash):
+            names = (self.network.name, SCAN_CALL, block_number, block_number)
+            if is_orphaned(self.client, block_hash):
+                detail = f"block {block_number} left the chain before its balances were read"
+                raise ChainReorganised(*names, detail, block_number=block_number)
             detail = f"the node scans its newest block alone, which is {survey.scan.block_number} by now"
-            raise StateUnavailable(self.network.name, SCAN_CALL, block_number, block_number, detail)
+            raise StateUnavailable(*names, detail)
         wallets = survey.wallets
         if survey is self._survey and self.stored is not None and self.unread is not None:
             if self._agreeing is None:
