@@ -16,7 +16,7 @@ _KINDS: tuple[UnitKind, ...] = ("scan", "difference")
 
 
 class Surveyed(NamedTuple):
-    """Wallets whose balances the node read, and the block after which it did."""
+    """Wallets with balances from the node, and the block of these balances."""
 
     head: Header
     wallets: Set[str]
@@ -25,13 +25,13 @@ class Surveyed(NamedTuple):
 def survey(collector: Collector, head: Header, unopened: Set[str]) -> Surveyed | None:
     """Have the node read the balances that are due; None where none is, or where it cannot now.
 
-    New wallets are read at once and by themselves, and again in the next cycle: a second answer shows what the first
-    one left out. All wallets are read once a day. One that failed before is left out until its next try. A failure is
+    New wallets are read at once and by themselves, and again in the next cycle: a second answer shows omissions
+    of the first. All wallets are read once a day. One that failed before is left out until its next try. A failure is
     noted, and nothing else waits for it.
 
     Args:
         head: the newest block of this cycle. The survey's block may be later; it is never earlier.
-        unopened: wallets whose rows cannot be collected before.
+        unopened: wallets without rows, which are collected after a survey only.
 
     Raises:
         ChainReorganised: the chain changed meanwhile.

@@ -240,6 +240,6 @@ def test_a_false_sum_is_not_stored(node: UtxoNode, make_service: MakeService) ->
             case.service.track(case.tenant, subject, False, case.time(node.head()))
         case.world.mine(12)
         case.service.good_cycle()
-    # Nobody asks for these balances any more.
+    # No tenant tracks the wallets any more.
     assert status(case) == "Healthy"
     case.check_collected()

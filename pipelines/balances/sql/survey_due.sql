@@ -1,5 +1,5 @@
--- Wallets with a view up to the head. `is_missing`: a tenant lacks one of the first two readings, which show what the
--- other left out, or lost one. `is_old`: the newest one is a day old.
+-- Wallets with a view up to the head. `is_missing`: a tenant lost a reading, or lacks one of the first two. The second
+-- one shows omissions of the first. `is_old`: the newest one is a day old.
 with tracked as (
     select distinct subjects.tenant_id, subjects.address
     from raw.view_ranges as views

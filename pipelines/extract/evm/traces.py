@@ -311,7 +311,7 @@ def _check_unmoved(
     """Raise if a block was replaced meanwhile, or if the traces are not those of its transactions.
 
     Args:
-        foreign: numbers of the blocks whose traces name another block.
+        foreign: numbers of the blocks with traces that name another block.
     """
     doubtful = [
         (block, frames)

@@ -115,7 +115,7 @@ def _note(unread: UnreadUnits | None, wallet: str, mark: str, error: ExtractErro
 
 
 def agreeing(network: Network, survey: Survey, stored: StoredRows, unread: UnreadUnits) -> frozenset[str]:
-    """Return the wallets of a survey whose stored rows up to its block give the same outputs and the same sum.
+    """Return the wallets of a survey for which the stored rows up to its block give the same outputs and sum.
 
     Args:
         network: its definition.
@@ -161,6 +161,6 @@ def _unstored(survey: Survey, stored: StoredRows | None) -> list[tuple[str, Unsp
 
 
 def _mark(outputs: Sequence[Unspent], difference: int = 0) -> str:
-    """Return a text that is equal for two scans that differ from what is known in the same way."""
+    """Return a text that is equal for two scans with the same outputs and difference."""
     named = sorted((one.transaction, one.position, one.amount) for one in outputs)
     return hashlib.sha256(repr((named, difference)).encode()).hexdigest()
