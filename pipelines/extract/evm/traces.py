@@ -229,8 +229,7 @@ def _trace(
     answers = client.batch(calls, type_, max_response_bytes=LARGE_ANSWER, retry_timeouts=False, patience=patience)
     frames_of: Any = _flat_frames if method == "trace_block" else _nested_frames
     traced = [frames_of(block, answer) for block, answer in zip(blocks, answers, strict=True)]
-    foreign = {block.header.number for block, answer in zip(blocks, answers, strict=True) if _is_foreign(block, answer)}
-    _check_unmoved(client, blocks, traced, foreign)
+    _check_unmoved(client, blocks, answers, traced)
     return [
         (block.header.number, block.header.hash, index, transaction, trace_index, *move)
         for block, frames in zip(blocks, traced, strict=True)
@@ -306,27 +305,28 @@ def _walk(root: _NestedCall) -> Iterator[_Frame]:
 
 
 def _check_unmoved(
-    client: RpcClient, blocks: Sequence[_Block], traced: Sequence[dict[str, list[_Frame]]], foreign: Collection[int]
+    client: RpcClient,
+    blocks: Sequence[_Block],
+    answers: Sequence[Sequence[Any]],
+    traced: Sequence[dict[str, list[_Frame]]],
 ) -> None:
-    """Raise if a block was replaced meanwhile, or if the traces are not those of its transactions.
-
-    Args:
-        foreign: numbers of the blocks with traces that name another block.
-    """
+    """Raise if a block was replaced meanwhile, or if the traces are not those of its transactions."""
     doubtful = [
-        (block, frames)
-        for block, frames in zip(blocks, traced, strict=True)
+        (block, frames, is_foreign)
+        for block, answer, frames in zip(blocks, answers, traced, strict=True)
         # The callTracer names no block.
-        if block.method != "trace_block" or block.header.number in foreign or frames.keys() != set(block.transactions)
+        if (is_foreign := _is_foreign(block, answer))
+        or block.method != "trace_block"
+        or frames.keys() != set(block.transactions)
     ]
-    again = read_transaction_hashes(client, [block.header.number for block, _ in doubtful])
-    for (block, frames), (header, _) in zip(doubtful, again, strict=True):
+    again = read_transaction_hashes(client, [block.header.number for block, *_ in doubtful])
+    for (block, frames, is_foreign), (header, _) in zip(doubtful, again, strict=True):
         if header.hash != block.header.hash:
             raise block.reorganised()
-        if block.header.number in foreign:
+        if is_foreign:
             raise block.malformed("the traces are of another block")
-        if others := frames.keys() - set(block.transactions):
-            raise block.malformed(f"transaction {min(others)} is not in the block")
+        if foreign := frames.keys() - set(block.transactions):
+            raise block.malformed(f"transaction {min(foreign)} is not in the block")
         _check_system_transactions(client, block, [hash_ for hash_ in block.transactions if hash_ not in frames])
 
 
