@@ -121,7 +121,8 @@ def feeds_of(network: Network) -> PriceSource:
         granularities=("round",),
         requests_per_second=None,
         timeout_seconds=30.0,
-        max_attempts=6,
+        # A feed that cannot be read is searched among the others while the poll waits.
+        max_attempts=3,
         poll_seconds=network.poll_seconds,
         page_candles=None,
         history_candles=None,

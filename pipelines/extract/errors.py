@@ -209,13 +209,26 @@ OF_ONE_UNIT = (*PASSING, RangeRefused, MalformedAnswer, CallRefused, StateUnavai
 
 
 class PriceSourceError(ExtractError):
-    """A price source gave no usable answer to a call; `retry_after` is the number of seconds that it named, if any."""
+    """A price source gave no usable answer to a call.
+
+    Attributes:
+        retry_after: number of seconds that the source named, if any.
+        timed_out: marks a time-out.
+    """
 
     def __init__(
-        self, source_id: str, call: str, detail: str, *, retry_after: float | None = None, words: str = ""
+        self,
+        source_id: str,
+        call: str,
+        detail: str,
+        *,
+        retry_after: float | None = None,
+        timed_out: bool = False,
+        words: str = "",
     ) -> None:
         super().__init__(source_id, call, detail=detail)
         self.retry_after = retry_after
+        self.timed_out = timed_out
         self.words = words
 
 

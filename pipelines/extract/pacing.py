@@ -77,7 +77,7 @@ class Pacer:
                 self.slow_down(backoff_seconds(number) if error.retry_after is None else error.retry_after)
             except (NodeUnreachable, SourceUnreachable) as error:
                 remaining = deadline - self._clock()
-                is_given_up = isinstance(error, NodeUnreachable) and error.timed_out and not retry_timeouts
+                is_given_up = error.timed_out and not retry_timeouts
                 if number == most_attempts or remaining <= 0 or is_given_up:
                     raise
                 pause = backoff_seconds(number)

@@ -137,6 +137,7 @@ def collect_discoveries(
         works = _open_works(connection, sources, open_client, windows, stack, report)
         calls = stack.enter_context(closing(Asking[HistoryPage | None]()))
         asked: dict[str, _Work] = {}
+        failed: set[str] = set()
         deadline = None
         while True:
             if not is_over():
@@ -152,7 +153,7 @@ def collect_discoveries(
                 unwanted = _cancel(connection, works, asked, cancelled())
                 work = asked.pop(source_id)
                 if work.reading.operation_key not in unwanted:
-                    _store(connection, work, works[source_id], answer, batch_id, report)
+                    _store(connection, work, works[source_id], answer, batch_id, report, failed)
                 on_progress()
 
 
@@ -248,18 +249,25 @@ def _store(
     answer: Future[HistoryPage | None],
     batch_id: int,
     report: DiscoveryReport,
+    failed: set[str],
 ) -> None:
-    """Store the page of a reading; the reading is then the last of its source in turn."""
+    """Store the page of a reading; the reading is then the last of its source in turn.
+
+    Args:
+        failed: sources whose last page failed; after a second failure in a row, the next slice retries the source.
+    """
+    source_id = work.reading.source_id
     try:
         part = work.take(answer.result())
     except Exception as error:  # noqa: BLE001 - one source stops no other; a defect fails the run
         _note(connection, work.reading, work.missing, len(work.windows), error, report)
         if not isinstance(error, SourceRefused):
-            # The next slice retries this source.
-            waiting.clear()
+            if source_id in failed:
+                waiting.clear()
+            failed.add(source_id)
         return
+    failed.discard(source_id)
     store_part(connection, work.reading, part, stored_now(), batch_id)
-    source_id = work.reading.source_id
     report.windows[source_id] = report.windows.get(source_id, 0) + len(part.prices)
     if not part.is_finished:
         waiting.append(work)

@@ -17,10 +17,13 @@ from pipelines.extract.evm.feeds import FeedClient
 from pipelines.extract.prices.clients import open_price_client
 from pipelines.extract.prices.protocol import HistoryPage, MarketPrice
 from tests.chain.conftest import GENESIS_TIME
+from tests.chain.fault_proxy import FaultProxy
 from tests.chain.feeds import ScriptedFeed, deploy_feed, price_path
+from tests.chain.late_answers import late_answers_time_out
 from tests.chain.node import AnvilNode
 from tests.chain.world import World
 from tests.integration.harness import LocalNetwork
+from tests.integration.ways import WAYS, faults
 
 Open = Callable[..., FeedClient]
 START = datetime.fromtimestamp(GENESIS_TIME, UTC)
@@ -140,6 +143,44 @@ def test_invalid_prices_are_problems_and_the_others_are_stored(world: World, ope
     assert "no Bid prices" in details[good.address, "Bid"]
     assert "no such feed" in details["0x0", "Market"]
     assert {market.base: market.is_active for market in client.markets()}["EMPTY"] is False
+
+
+_QUICK = ("unknown words", "a closed connection", "null")
+
+
+def _another_word(result: str) -> str:
+    return "0x" + "00" * ((len(result) - 2) // 2)
+
+
+@pytest.mark.proof("a feed that cannot be read hides no price of another feed")
+@pytest.mark.parametrize(
+    "way", [pytest.param(way, marks=[pytest.mark.release] * (way not in _QUICK), id=way) for way in WAYS]
+)
+def test_a_feed_that_cannot_be_read_hides_no_other(
+    way: str, world: World, open_client: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pacing, "BASE_SECONDS", 0.01)
+    spoilt, *others = (deploy_feed(world, symbol) for symbol in ("BAD", "ONE", "TWO"))
+    for number, feed in enumerate((spoilt, *others)):
+        feed.answer(str(number + 1))
+    world.mine()
+    wanted = [(feed.address, "Market") for feed in (spoilt, *others)]
+    with late_answers_time_out(), FaultProxy(world.node.url) as proxy:
+        client = open_client(spoilt, *others, url=proxy.url)
+        about = {"eth_call": lambda feed, params: feed.address[2:] in str(params)}
+        proxy.inject(*faults(spoilt, about, way, _another_word))
+        result = client.poll(wanted)
+        assert [price.price for price in result.prices if price.market_id != spoilt.address] == [2, 3]
+        told = {problem.market_id: problem.detail for problem in result.problems}
+        if way in ("late once", "works the second time"):
+            result = client.poll(wanted)
+            assert result.problems == []
+        else:
+            assert told.keys() == {spoilt.address}
+            assert told[spoilt.address]
+        assert {market.market_id for market in client.markets()} == {address for address, _ in wanted}
+        proxy.clear()
+        assert [price.price for price in client.poll(wanted).prices] == [1, 2, 3]
 
 
 def test_a_price_is_never_later_than_our_own_clock(world: World, open_client: Open) -> None:

@@ -176,6 +176,24 @@ def test_a_discovery_is_the_script_window_by_window(sources: Sources) -> None:
     assert (ended.status, ended.result, ended.error) == (Status.SUCCEEDED, {"pricesStored": 75, "missing": []}, None)
 
 
+def test_a_market_without_history_delays_no_discovery_of_another(sources: Sources) -> None:
+    server, service = sources(BTC, ETH, named=("kraken",))
+    tenant = service.tenant()
+    asked = [
+        service.discover(tenant, service.pair(tenant, name, ["src_kraken"]), "2026-03-06", "2026-03-09", "day")
+        for name in ("BTC/USD", "ETH/USD")
+    ]
+    server.spoil = lambda request, reply: (
+        Reply(status=500) if request.query.get("pair") == "XXBTZUSD" and "OHLC" in request.path else reply
+    )
+    service.price_cycle()
+    service.price_slot()
+    service.publish()
+    spoilt, other = (service.discovery(one) for one in asked)
+    assert (other.status, other.result) == (Status.SUCCEEDED, {"pricesStored": 3, "missing": []})
+    assert (spoilt.status, "HTTP 500" in str(spoilt.error)) == (Status.RUNNING, True)
+
+
 @pytest.mark.release
 def test_a_killed_discovery_resumes_without_gap_or_duplicate(sources: Sources, tmp_path: Path) -> None:
     _, service = sources(BTC, ETH)

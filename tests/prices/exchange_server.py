@@ -61,6 +61,8 @@ class ExchangeServer(LoopbackServer):
         self.requests: list[Request] = []
         self.edit_candles: Callable[[list[Candle]], list[Candle]] = list
         """Applied to the candles of every answer, oldest first, before they are written."""
+        self.spoil: Callable[[Request, Reply], Reply] = lambda request, reply: reply
+        """Applied to every answer of the script."""
         self._lock = threading.Lock()
         self._markets: dict[str, dict[str, ScriptedMarket]] = {
             name: {market.name: market for market in markets} for name in EXCHANGES
@@ -123,8 +125,9 @@ class ExchangeServer(LoopbackServer):
         parts = urlsplit(target)
         source, _, path = parts.path.strip("/").partition("/")
         repeated = parse_qs(parts.query)
+        request = Request(source, path, {name: values[-1] for name, values in repeated.items()})
         with self._lock:
-            self.requests.append(Request(source, path, {name: values[-1] for name, values in repeated.items()}))
+            self.requests.append(request)
             reply = self._once[source].popleft() if self._once[source] else self._always.get(source)
         if isinstance(reply, Reply):
             return reply
@@ -133,7 +136,7 @@ class ExchangeServer(LoopbackServer):
         if source not in EXCHANGES:
             return Reply(status=404)
         markets = {} if reply == EMPTY else self._markets[source]
-        return _WRITERS[source](self, path, repeated, markets)
+        return self.spoil(request, _WRITERS[source](self, path, repeated, markets))
 
     def _candles(self, market: ScriptedMarket, step: timedelta, first: datetime, last: datetime) -> list[Candle]:
         return self.edit_candles(candles(market, step, first, last, self.now()))

@@ -19,7 +19,7 @@ from pipelines.extract.evm.contracts import ROUND, calldata, decode_words
 from pipelines.extract.evm.definition import own_definition
 from pipelines.extract.evm.dialect import EVM
 from pipelines.extract.evm.hexadecimal import word_to_int
-from pipelines.extract.evm.state import BlockPoint, Read, read_state
+from pipelines.extract.evm.state import BlockPoint, Output, Read, read_state
 from pipelines.extract.family import Header
 from pipelines.extract.jsonrpc.client import RpcClient
 from pipelines.extract.prices.exact import exact_price
@@ -76,8 +76,13 @@ class FeedClient:
 
     def markets(self) -> list[Market]:
         """As `PriceClient.markets`; a feed is active where a contract answers at its address."""
-        _, outputs = self._read([Read(address, _LATEST_ROUND_DATA) for address in self._feeds])
-        answering = {address for address, output in zip(self._feeds, outputs, strict=True) if _round(output)}
+        _, outputs = self._ask([Read(address, _LATEST_ROUND_DATA) for address in self._feeds])
+        answering = {
+            address
+            for address, output in zip(self._feeds, outputs, strict=True)
+            # Whether a feed answers that cannot be read now is not known.
+            if isinstance(output, ExtractError) or _round(output)
+        }
         return [
             Market(feed.address, feed.base, feed.quote, feed.base, feed.quote, feed.address in answering)
             for feed in sorted(self._feeds.values(), key=lambda feed: feed.address)
@@ -87,7 +92,7 @@ class FeedClient:
         """As `PriceClient.poll`: the answers of all feeds at one block, each effective from its `updatedAt` on."""
         addresses = list(dict.fromkeys(market_id for market_id, _ in wanted if market_id in self._feeds))
         calls = [Read(address, calldata) for address in addresses for calldata in (_DECIMALS, _LATEST_ROUND_DATA)]
-        head, outputs = self._read(calls) if calls else (None, [])
+        head, outputs = self._ask(calls) if calls else (None, [])
         answers = dict(zip(addresses, zip(outputs[::2], outputs[1::2], strict=True), strict=True))
         prices, problems = [], []
         for market_id, price_type in dict.fromkeys(wanted):
@@ -97,11 +102,11 @@ class FeedClient:
                 if head is None or market_id not in answers:
                     raise ValueError("the network defines no such feed (any more)")
                 decimals, answered = answers[market_id]
-                newest = _round(answered)
+                newest = _round(_known(answered))
                 if newest is None:
                     raise ValueError("no round in the contract's answer")
-                prices.append(self._price(market_id, newest, _decimals(decimals), head))
-            except ValueError as error:
+                prices.append(self._price(market_id, newest, _decimals(_known(decimals)), head))
+            except (ValueError, ExtractError) as error:
                 problems.append(Problem(market_id, price_type, str(error)))
         return PollResult(prices, problems)
 
@@ -144,15 +149,15 @@ class FeedClient:
         """Close the kept connections."""
         self._client.close()
 
-    def _read(self, calls: Sequence[Read]) -> tuple[Header, list[str | None]]:
+    def _ask(self, calls: Sequence[Read]) -> tuple[Header, list[Output]]:
         """Read at the newest block, and return its header too. Any block will do, because rounds never change."""
         head = read_head(self._client)
-        outputs: list[str | None] = []
-        for output in read_state(self._client, calls, BlockPoint(head.number, head.hash), self._multicall):
-            if isinstance(output, ExtractError):
-                raise output
-            outputs.append(output)
-        return head, outputs
+        return head, read_state(self._client, calls, BlockPoint(head.number, head.hash), self._multicall)
+
+    def _read(self, calls: Sequence[Read]) -> tuple[Header, list[str | None]]:
+        """Read the calls of one feed, as `_ask`; a call that cannot be read is an error."""
+        head, outputs = self._ask(calls)
+        return head, [_known(output) for output in outputs]
 
     def _read_rounds(self, address: str, ids: Sequence[int]) -> list[_Round | None]:
         _, outputs = self._read([Read(address, calldata("getRoundData", number)) for number in ids])
@@ -271,6 +276,13 @@ def _late(address: str, price_type: str, batch: _Batch, after: int, reached: dat
         for found in batch.rounds
         if found.updated_at > after and _instant(found.updated_at) <= reached
     ]
+
+
+def _known(output: Output) -> str | None:
+    """Return the answer of a call; raise the error of one that cannot be read."""
+    if isinstance(output, ExtractError):
+        raise output
+    return output
 
 
 def _round(output: str | None) -> _Round | None:

@@ -6,10 +6,10 @@
 import functools
 import json
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 import ccxt  # type: ignore[import-untyped]
@@ -32,6 +32,9 @@ _log = logging.getLogger(__name__)
 TICKER_FIELDS = {"Ask": "ask", "Bid": "bid"}
 """The fields of ccxt's ticker that hold offers."""
 
+# Rows of an answer in JSON, and some of them with their names or places.
+_Rows: TypeAlias = dict[str, Any] | list[Any]
+_Named: TypeAlias = list[tuple[Any, Any]]
 _UNREADABLE = (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 
 
@@ -42,13 +45,20 @@ class _Exact:
     _http: HttpClient
     _base_url: str | None
     _call = "request"
+    _answers: dict[str, Any] | None = None
+    """Answers by URL that are given again, where a call is repeated over parts of them."""
 
     def fetch(self, url: str, method: str = "GET", headers: Mapping[str, str] | None = None, body: Any = None) -> Any:
         """Replace ccxt's transport; ccxt still reads the exchange's errors."""
         source_id = self._http.source_id
+        if self._answers is not None and url in self._answers:
+            return self._answers[url]
         if method != "GET" or (self._base_url is not None and not url.startswith(self._base_url)):
             raise SourceRefused(source_id, self._call, f"the request {method} {urlsplit(url).hostname} is not allowed")
-        return self._http.get(url, self._call, functools.partial(self._read, url), headers)
+        answer = self._http.get(url, self._call, functools.partial(self._read, url), headers)
+        if self._answers is not None:
+            self._answers[url] = answer
+        return answer
 
     def _read(self, url: str, reply: Reply) -> Any:
         body = bytes(reply.body)
@@ -85,13 +95,83 @@ class _Exact:
         """Omit no ticker: our code assigns tickers to markets."""
         return super().filter_by_array(rows, key, None, indexed)  # type: ignore[misc]
 
+    def fetch_markets(self, *arguments: Any) -> Any:
+        """Omit the markets that ccxt cannot read: the answer is halved down to them."""
+        fetch = functools.partial(super().fetch_markets, *arguments)  # type: ignore[misc]
+        self._answers = {}
+        try:
+            return fetch()
+        except _UNREADABLE:
+            for rows in _rows_in(list(self._answers.values())):
+                whole: _Named = [*rows.items()] if isinstance(rows, dict) else [*enumerate(rows)]
+                is_at_fault = _is_readable(fetch, rows, [])
+                _refill(rows, self._readable(fetch, rows, whole) if is_at_fault else whole)
+                if is_at_fault:
+                    return fetch()
+            raise
+        finally:
+            self._answers = None
+
+    def _readable(self, fetch: Callable[[], Any], rows: _Rows, some: _Named) -> _Named:
+        """Return those of some rows that ccxt can read."""
+        if _is_readable(fetch, rows, some):
+            return some
+        if len(some) == 1:
+            _log.warning("%s: market %.200r is left out", self._http.source_id, some[0][1])
+            return []
+        half = len(some) // 2
+        return [*self._readable(fetch, rows, some[:half]), *self._readable(fetch, rows, some[half:])]
+
     def parse_market(self, market: Any) -> Any:
         """Omit the one market that ccxt cannot read, such as one in a currency that it does not know."""
         try:
             return super().parse_market(market)  # type: ignore[misc]
         except _UNREADABLE as error:
-            _log.warning("%s: market %.200r is left out: %r", self._http.source_id, market, error)
-            return {}
+            return self._left_out(market, error)
+
+    def parse_ticker(self, ticker: Any, market: Any = None) -> Any:
+        """Omit the one ticker that ccxt cannot read."""
+        try:
+            return super().parse_ticker(ticker, market)  # type: ignore[misc]
+        except _UNREADABLE as error:
+            return self._left_out(ticker, error)
+
+    def _left_out(self, row: Any, error: Exception) -> dict[str, Any]:
+        _log.warning("%s: %.200r is left out: %r", self._http.source_id, row, error)
+        return {}
+
+
+def _rows_in(answer: Any) -> list[_Rows]:
+    """Return the lists and objects in an answer, the one with the most lists and objects in it first."""
+    found: list[tuple[int, _Rows]] = []
+
+    def walk(value: Any) -> None:
+        if isinstance(value, dict | list):
+            inner = [one for one in (value.values() if isinstance(value, dict) else value) if one]
+            found.append((sum(isinstance(one, dict | list) for one in inner), value))
+            for one in inner:
+                walk(one)
+
+    walk(answer)
+    return [rows for _, rows in sorted(found[1:], key=lambda one: -one[0])]
+
+
+def _is_readable(fetch: Callable[[], Any], rows: _Rows, some: _Named) -> bool:
+    """Return whether ccxt can read the answers with only some of the rows, which it then has."""
+    _refill(rows, some)
+    try:
+        fetch()
+    except _UNREADABLE:
+        return False
+    return True
+
+
+def _refill(rows: _Rows, some: _Named) -> None:
+    rows.clear()
+    if isinstance(rows, dict):
+        rows.update(some)
+    else:
+        rows.extend(row for _, row in some)
 
 
 @contextmanager

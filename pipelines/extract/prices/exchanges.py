@@ -10,6 +10,7 @@ Trade is the last trade, at its own time. Tickers do not contain that time: they
 the end of a window. So trades are requested market by market.
 """
 
+import logging
 import os
 import random
 import re
@@ -23,7 +24,7 @@ from typing import Any
 
 from control.clock import utc_now
 from control.pricing.definitions import GRANULARITIES, PriceSource
-from pipelines.extract.errors import MarketUnknown, PriceSourceError, SourceMalformed, SourceRefused
+from pipelines.extract.errors import MarketUnknown, PriceSourceError, SourceRateLimited, SourceRefused
 from pipelines.extract.prices.ccxt_objects import (
     TICKER_FIELDS,
     market_row,
@@ -41,8 +42,13 @@ _MOST_NAMED_MARKETS = 100
 _SETTLING = timedelta(seconds=2)
 # Limit of the time in which a poll reads last trades, each time in a random order; later polls read the other markets.
 _TRADES_SECONDS = 20.0
+# Time of one answer: a single market may hang.
+_TRADE_SECONDS = 5.0
+# Markets that fail before one answers: then the source is at fault.
+_FAILING = 3
 # Where ccxt's `baseId` is ccxt's own code, the exchange's code is in these fields of the answer.
 _OWN_CODES = {"kraken": ("base", "quote")}
+_log = logging.getLogger(__name__)
 _ZERO = re.compile(r"0*\.?0*")
 
 
@@ -91,16 +97,13 @@ class ExchangeClient:
     def markets(self) -> list[Market]:
         """As `PriceClient.markets`. A listed market that does not say whether it trades counts as active."""
         with self._calling("fetchMarkets"):
-            listed = [
-                self._market(row)
-                for row in self._exchange.fetch_markets()
-                # A spot market with another symbol is a synthetic duplicate of the real one.
-                if row and row["spot"] and row["symbol"] == f"{row['base']}/{row['quote']}"
-            ]
-        found = {market.market_id: market for market in listed}
-        if len(found) != len(listed):
-            raise SourceMalformed(self._source.id, "fetchMarkets", "a market is listed twice")
-        self._remember(listed)
+            rows = self._exchange.fetch_markets()
+            listed = [market for row in rows if row and (market := self._market(row))]
+        uses = Counter(market.market_id for market in listed)
+        found = {market.market_id: market for market in listed if uses[market.market_id] == 1}
+        for market_id in uses.keys() - found.keys():
+            _log.warning("%s: market %.200r is left out: it is listed twice", self._source.id, market_id)
+        self._remember(list(found.values()))
         return [found[market_id] for market_id in sorted(found)]
 
     def poll(self, wanted: Sequence[tuple[str, str]]) -> PollResult:
@@ -156,19 +159,26 @@ class ExchangeClient:
         self._http.close()
 
     @contextmanager
-    def _calling(self, call: str) -> Iterator[None]:
-        self._exchange._call = call
+    def _calling(self, call: str, patience: float | None = None) -> Iterator[None]:
+        self._exchange._call, self._http.patience = call, patience
         with understood(self._http, call):
             yield
 
-    def _market(self, row: Mapping[str, Any]) -> Market:
+    def _market(self, row: Mapping[str, Any]) -> Market | None:
+        """Return a listed spot market; None where it is none, or lacks a code."""
+        # A spot market with another symbol is a synthetic duplicate of the real one.
+        if not row["spot"] or row["symbol"] != f"{row['base']}/{row['quote']}":
+            return None
         fields = _OWN_CODES.get(str(self._source.exchange))
         base_code, quote_code = (
-            (row["baseId"], row["quoteId"]) if fields is None else (row["info"][fields[0]], row["info"][fields[1]])
+            (row["baseId"], row["quoteId"])
+            if fields is None
+            else (row["info"].get(fields[0]), row["info"].get(fields[1]))
         )
         texts = (row["id"], row["base"], row["quote"], base_code, quote_code)
         if not all(isinstance(text, str) and text for text in texts):
-            raise ValueError(f"market {row['id']!r} lacks a code")
+            _log.warning("%s: market %.200r is left out: it lacks a code", self._source.id, row["id"])
+            return None
         return Market(*texts, is_active=row["active"] is not False)
 
     def _known(self) -> dict[str, Market]:
@@ -217,26 +227,31 @@ class ExchangeClient:
     def _last_trades(self, asked: Sequence[tuple[str, str]]) -> dict[tuple[str, str], MarketPrice | str]:
         """Return the last trade of each market, or why there is none."""
         found: dict[tuple[str, str], MarketPrice | str] = {}
-        refusals: list[PriceSourceError] = []
-        until = self._clock() + _TRADES_SECONDS
+        failures: list[PriceSourceError] = []
+        until, answered = self._clock() + _TRADES_SECONDS, False
         for key in random.sample(asked, len(asked)):  # nosec B311 # no secret
             if self._clock() >= until:
                 found[key] = f"its last trade could not be read within {_TRADES_SECONDS:g} s"
                 continue
             try:
                 found[key] = self._last_trade(*key, [market_id for market_id, _ in asked])
+                answered = True
             except (ValueError, MarketUnknown) as error:
                 found[key] = str(error)
-            except (SourceMalformed, SourceRefused) as error:
+                answered = True
+            except PriceSourceError as error:
                 found[key] = str(error)
-                refusals.append(error)
-        # A refusal of every market is a failure of the source.
-        if refusals and len(refusals) == len(asked):
-            raise refusals[0]
+                failures.append(error)
+                if isinstance(error, SourceRateLimited):
+                    # The others wait for the next poll.
+                    until = self._clock()
+                # Of one market alone, unless others fail too.
+                if not answered and len(failures) >= min(_FAILING, len(asked)):
+                    raise failures[0] from None
         return found
 
     def _last_trade(self, market_id: str, price_type: str, asked: Sequence[str]) -> MarketPrice:
-        with self._calling("fetchTrades"):
+        with self._calling("fetchTrades", _TRADE_SECONDS):
             self._tell(asked)
             trades = self._exchange.fetch_trades(self._symbols[market_id], None, 1)
             traded = [(trade["timestamp"], trade["price"]) for trade in trades]

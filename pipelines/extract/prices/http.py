@@ -34,6 +34,10 @@ class HttpClient:
         source: its definition; says pace, time-out and attempts.
         secrets: texts that no error shows.
         sleep, clock: replaced in tests.
+
+    Attributes:
+        patience: seconds to wait for each of the next answers, without another try after a time-out; None: as many as
+            the source's definition says, with all tries.
     """
 
     def __init__(
@@ -48,6 +52,7 @@ class HttpClient:
         self._max_attempts = source.max_attempts
         self._secrets = secrets
         self._clock = clock
+        self.patience: float | None = None
         self._transport = Transport((source.timeout_seconds, source.timeout_seconds), 1, clock)
         self._pacer = Pacer(sleep, clock, 1 / source.requests_per_second if source.requests_per_second else 0.0)
 
@@ -68,16 +73,19 @@ class HttpClient:
             lambda detail: SourceRateLimited(self.source_id, call, detail),
             most_attempts=self._max_attempts,
             deadline=deadline,
+            retry_timeouts=self.patience is None,
         )
 
     def _ask_once(
         self, url: str, call: str, read: Callable[[Reply], T], headers: Mapping[str, str] | None, deadline: float
     ) -> T:
         sent = {"User-Agent": "ledgermart", **urllib3.util.make_headers(accept_encoding="gzip"), **(headers or {})}
+        if self.patience is not None:
+            deadline = min(deadline, self._clock() + self.patience)
         try:
             reply = self._transport.send("GET", url, sent, None, deadline, _MOST_BYTES)
         except TransportFault as fault:
-            raise SourceUnreachable(self.source_id, call, fault.reason) from None
+            raise SourceUnreachable(self.source_id, call, fault.reason, timed_out=fault.timed_out) from None
         except AnswerTooLarge:
             raise SourceMalformed(self.source_id, call, f"the answer is larger than {_MOST_BYTES} bytes") from None
         message, words = f"HTTP {reply.status}", self.describe(reply)
