@@ -30,6 +30,7 @@ _NAMES: dict[UnitKind, str] = {
     "traces": "blocks with internal transfers",
     "scan": "scans of wallets",
     "difference": "scans of wallets with other outputs than the stored ones",
+    "file": "files of data sets",
 }
 # Kinds that each address has at most one unit of: its part tells two failures apart.
 _MARKED: frozenset[UnitKind] = frozenset({"scan", "difference"})
@@ -64,8 +65,10 @@ class Unread:
                     unit_kind != 'block'
                     or address in (select address from raw.control_subjects where network = $network)
                 )
+                -- A file that is needed is tried again within a day.
+                and (unit_kind != 'file' or failed_at > $now - interval 2 days)
             """,
-            {"network": network},
+            {"network": network, "now": stored_now()},
         ).fetchall()
         for kind, address, part, block, *state in rows:
             self._units[Unit(kind, address, part, block)] = _State(*state)

@@ -1,7 +1,8 @@
 """Missing past of tokens and wallets from the files of data sets, one unit of files after the other.
 
 A unit is staged, checked against the node, and stored part by part, each part with its coverage in one transaction. A
-refused unit leaves nothing behind, and its blocks are read from the node.
+refused unit leaves nothing behind, and its blocks are read from the node. So are those of a unit that the store does
+not give although it lists its files; it is tried again later.
 """
 
 import time
@@ -45,10 +46,13 @@ from pipelines.data_sets.staging import (
 )
 from pipelines.extract.families import family_of
 from pipelines.extract.family import Header, Part
+from pipelines.extract.units import Unit as NetworkUnit
 from pipelines.raw.database import transaction
 from pipelines.rows import Kind, Origin, Segment
 
 _CALL = "files"
+# Units in a row that the store does not give.
+_MOST_FAILING = 3
 
 
 def read_data_sets(collector: Collector, head: Header, staging: Path) -> Generator[Segment | None]:
@@ -98,9 +102,8 @@ def _listed(
     connection: duckdb.DuckDBPyConnection, network: Network, reader: Reader, data_set: DataSet, batch_id: int
 ) -> list[Unit]:
     """List the units of a data set that may be used, and record all of them."""
-    form = family_of(network).data_set_forms[data_set.form]
     try:
-        units = list_units(reader, data_set, next(iter(form.rows.values())).name)
+        units = _units_of(network, reader, data_set)
     except FileRefused as error:
         record_failure(connection, network.name, _CALL, (None, None), f"{data_set.name}: {error}", batch_id)
         note_listing(connection, network.name, data_set.name, str(error))
@@ -109,6 +112,11 @@ def _listed(
     note_listing(connection, network.name, data_set.name, None)
     refused = refused_files(connection, network.name, data_set.name)
     return [unit for unit in units if refused.isdisjoint(file.path for file in unit.files)]
+
+
+def _units_of(network: Network, reader: Reader, data_set: DataSet) -> list[Unit]:
+    form = family_of(network).data_set_forms[data_set.form]
+    return list_units(reader, data_set, next(iter(form.rows.values())).name)
 
 
 class _DataSetReading:
@@ -130,15 +138,29 @@ class _DataSetReading:
         yield None
         self.missing = self._read_missing()
         days = self._days() if any(unit.day for unit in units) else None
+        unread, failing = collector.unread, 0
+        gone = unread.addresses_of("file").difference(unit.files[0].path for unit in units)
+        unread.forget("file", {path for path in gone if path.startswith(self.data_set.folder)})
+        due = unread.due(["file"])
         for unit in units:
             if unit.day is not None and (days is None or not days[0] <= unit.day <= days[1]):
                 continue
+            name = NetworkUnit("file", unit.files[0].path)
+            if name not in due and unread.left_out(name) is not None:
+                continue
             try:
-                yield from self._read(unit, unit.blocks or known.get(unit.files[0].path))
+                yield from self._read(unit, unit.blocks or known.get(name.address))
             except FileRefused as error:
                 self._refuse(unit, str(error))
                 self.missing = self._read_missing()
                 yield None
+            except FilesUnreadable as error:
+                failing += 1
+                self._leave_out(name, error, is_last=failing == _MOST_FAILING)
+                yield None
+            else:
+                failing = 0
+                unread.worked(name)
 
     def _read_missing(self) -> dict[Watched, list[BlockRange]]:
         """Return the final blocks that are missing, of the kinds of rows that the form has."""
@@ -238,6 +260,23 @@ class _DataSetReading:
         for covered in staged.parts(segment):
             rows = staged.rows(segment._replace(covered=covered))
             yield Part(covered, rows, headers=staged.headers(covered))
+
+    def _leave_out(self, name: NetworkUnit, error: FilesUnreadable, *, is_last: bool) -> None:
+        """Leave out a unit that the store does not give until its next try.
+
+        Args:
+            is_last: so many units failed in a row that the store is at fault.
+
+        Raises:
+            FilesUnreadable: the store is at fault.
+        """
+        collector = self.collector
+        drop_staged(self.reader)
+        if is_last:
+            raise error
+        _units_of(collector.node.network, self.reader, self.data_set)
+        log_words(error)
+        collector.unread.failed(name, error, is_proven=False)
 
     def _refuse(self, unit: Unit, reason: str) -> None:
         collector = self.collector

@@ -23,6 +23,7 @@ _THREADS = 2
 # Time of one statement: of any, and of one that reads files, by their size. A day of 300 MB takes seconds.
 _SECONDS = 60.0
 _BYTES_PER_SECOND = 2_000_000
+_CALL = "files"
 _WORDS_OF_STORES = ("HTTP", "connect to server", "establish connection")
 
 
@@ -32,11 +33,13 @@ class Reader:
     Args:
         connection: the database of staged rows.
         network: for errors.
+        is_remote: a store may be slow, so a file that takes too long is none that must not be used.
     """
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, network: str) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection, network: str, *, is_remote: bool) -> None:
         self.connection = connection
         self.network = network
+        self._is_remote = is_remote
         self.seconds = _SECONDS
 
     def allow_for(self, byte_count: int) -> None:
@@ -55,9 +58,10 @@ class Reader:
         try:
             return self.connection.execute(statement, parameters)
         except duckdb.InterruptException as error:
-            raise FileRefused(
-                f"reading it takes more than {self.seconds:.0f} seconds; cut it into smaller files"
-            ) from error
+            detail = f"reading it takes more than {self.seconds:.0f} seconds"
+            if self._is_remote:
+                raise FilesUnreadable(self.network, _CALL, detail=detail) from error
+            raise FileRefused(f"{detail}; cut it into smaller files") from error
         except duckdb.OutOfMemoryException as error:
             raise FileRefused(f"reading it takes more than {_MEMORY_MB} MB of memory or the disk is full") from error
         except (duckdb.CatalogException, duckdb.BinderException, duckdb.ParserException):
@@ -74,7 +78,7 @@ class Reader:
             timer.cancel()
 
     def _of_store(self, error: Exception) -> FilesUnreadable:
-        told = FilesUnreadable(self.network, "files", detail="the store of the files does not answer, or refuses")
+        told = FilesUnreadable(self.network, _CALL, detail="the store of the files does not answer, or refuses")
         told.words = str(error)[:500]
         return told
 
@@ -100,12 +104,13 @@ def open_reader(path: Path, network: str, data_sets: Sequence[DataSet]) -> Itera
         # Staged rows are read once. Compressing them takes as long as everything else.
         connection.execute("set force_compression = 'uncompressed'")
         connection.execute("set autoload_known_extensions = false; set max_temp_directory_size = '10GB'")
-        if any(data_set.folder.startswith(S3) for data_set in data_sets):
+        is_remote = any(data_set.folder.startswith(S3) for data_set in data_sets)
+        if is_remote:
             allow_s3(connection)
         folders = ", ".join(literal(data_set.folder) for data_set in data_sets)
         connection.execute(f"set allowed_directories = [{folders}]")
         connection.execute("set enable_external_access = false; set lock_configuration = true")
-        yield Reader(connection, network)
+        yield Reader(connection, network, is_remote=is_remote)
 
 
 def remove_staged(path: Path) -> None:

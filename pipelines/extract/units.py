@@ -10,13 +10,13 @@ from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from pipelines.extract.errors import ExtractError
 
-UnitKind: TypeAlias = Literal["contract", "call", "wallet", "block", "traces", "scan", "difference"]
+UnitKind: TypeAlias = Literal["contract", "call", "wallet", "block", "traces", "scan", "difference", "file"]
 """What a unit is.
 
 `contract`: all calls of a contract. `call`: one call of a contract, such as the balance of a holder. `wallet`: the
 native balance of an address. `block`: the rows of an address in a block. `traces`: value moved inside the transactions
 of a block. `scan`: unspent outputs of an address of which the node proves less than it says. `difference`: unspent
-outputs of an address that differ from its stored rows.
+outputs of an address that differ from its stored rows. `file`: files of a data set that hold the same blocks.
 """
 
 HURRY_SECONDS = 5.0
@@ -27,7 +27,7 @@ class Unit(NamedTuple):
     """A unit of a network.
 
     Attributes:
-        address: lower-case address of the contract, or the wallet or token with the rows.
+        address: lower-case address of the contract, or the wallet or token with the rows; the path of a file.
         part: calldata of a call, the kind of a block's rows, or a digest of a scan's faults; else empty.
         block: number of the block; None for the other kinds.
     """

@@ -180,7 +180,7 @@ SOURCE = Source(
         ),
         Table(
             "unread_units",
-            "Contracts, calls, wallets and blocks that cannot be read while the node answers for others. They are left "
+            "Contracts, calls, wallets, blocks and files that cannot be read while others can. They are left "
             "out until their next try.",
             "One row per network and unit.",
             NETWORK,
@@ -189,9 +189,11 @@ SOURCE = Source(
                 VARCHAR,
                 "contract: all its calls; call: one of them; wallet: its native balance; block: rows of an address in "
                 "a block; traces: internal transfers of a block. scan: unproven outputs of an address; difference: "
-                "outputs that differ from the stored ones.",
+                "outputs that differ from the stored ones. file: files of a data set.",
             ),
-            Column("address", VARCHAR, "Contract, or the wallet or token with the rows; empty for traces."),
+            Column(
+                "address", VARCHAR, "Contract, or the wallet or token with the rows; path of a file; empty for traces."
+            ),
             Column(
                 "part",
                 VARCHAR,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unittest import mock
+from urllib.parse import unquote
 
 import pytest
 from litestar.testing import TestClient
@@ -20,6 +21,7 @@ from tests.chain.fault_proxy import FaultProxy, RpcFault
 from tests.chain.node import AnvilNode
 from tests.datasets import damage
 from tests.datasets.chain_files import write_aws, write_cryo, write_ethereum_etl, write_own
+from tests.datasets.object_proxy import ObjectProxy, Spoilt
 from tests.datasets.object_store import ObjectStore
 from tests.integration.conftest import MakeService
 from tests.integration.harness import Service
@@ -96,13 +98,13 @@ def from_node(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     service.close()
 
 
-_MAIN = ("cryo logs in bytes", "ethereum-etl CSV")
+_MARKS = {"cryo logs in bytes": [], "ethereum-etl CSV": [pytest.mark.ci]}
 
 
 @pytest.mark.proof("history from files equals history from the node")
 @pytest.mark.parametrize(
     "form",
-    [pytest.param(form, id=name, marks=[pytest.mark.release] * (name not in _MAIN)) for name, form in FORMS.items()],
+    [pytest.param(form, id=name, marks=_MARKS.get(name, [pytest.mark.release])) for name, form in FORMS.items()],
 )
 def test_rows_equal_those_of_the_node(
     form: Form, chain: Chain, from_node: Tables, make_service: MakeService, tmp_path: Path
@@ -386,6 +388,55 @@ def test_files_are_read_from_s3(
     service.good_cycle()
     check_equal(service, from_node)
     assert service.query("select count(*) > 0 from raw.coverage where data_set = 'past'") == [(True,)]
+
+
+_SPOILT = {
+    "refused": Spoilt(403, b"<Error><Code>AccessDenied</Code></Error>"),
+    "gone": Spoilt(404, b"<Error><Code>NoSuchKey</Code></Error>"),
+    "status 500": Spoilt(500, b""),
+    "a part": Spoilt(cut_after=100),
+    "another file": Spoilt(body=b"PAR1" + bytes(4000)),
+    "an error as a success": Spoilt(body=b"<Error><Code>InternalError</Code></Error>"),
+}
+
+
+@pytest.mark.proof("a file that the store does not give hides no other file")
+@pytest.mark.parametrize(
+    "way", [pytest.param(way, marks=[pytest.mark.release] * (way != "refused"), id=way) for way in _SPOILT]
+)
+def test_a_file_that_the_store_does_not_give_hides_no_other(
+    way: str,
+    store: ObjectStore,
+    chain: Chain,
+    from_node: Tables,
+    make_service: MakeService,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with ObjectProxy(store.port) as proxy:
+        for name, value in (store.variables | {"AWS_ENDPOINT_URL": proxy.url}).items():
+            monkeypatch.setenv(name, value)
+        service = make_service(network(chain.node.url, FORMS["aws"].data_set("s3://public/v1.0/eth")))
+        configure(service, chain)
+        service.history(1)
+        # The first day has the genesis block alone, the next three have all rows.
+        _, (before,), (spoilt,), (after,), *_ = service.query("select file from raw.data_files order by file")
+        path = spoilt.removeprefix("s3:/")
+        proxy.spoil = lambda asked: _SPOILT[way] if unquote(asked) == path else None
+        service.history()
+        service.good_cycle()
+        check_equal(service, from_node)
+        read = service.query("select file from raw.data_files where status = 'Read' order by file")
+        assert read == [(before,), (after,)]
+        reasons = service.query(
+            """
+            select reason from raw.unread_units where unit_kind = 'file'
+            union all
+            select detail from raw.data_files where status = 'Refused'
+            """
+        )
+        assert len(reasons) == 1
+        ((detail,),) = service.query("select detail from raw.network_states")
+        assert "of data sets" in detail
 
 
 @pytest.mark.release
