@@ -1,8 +1,8 @@
 """Missing past of tokens and wallets from the files of data sets, one unit of files after the other.
 
 A unit is staged, checked against the node, and stored part by part, each part with its coverage in one transaction. A
-refused unit leaves nothing behind, and its blocks are read from the node. So are those of a unit that the store does
-not give although it lists its files; it is tried again later.
+refused unit leaves nothing behind, and its blocks are read from the node. A unit that the store lists and does not
+give is left out, and tried again later; the node gives its blocks.
 """
 
 import time
@@ -265,7 +265,7 @@ class _DataSetReading:
         """Leave out a unit that the store does not give until its next try.
 
         Args:
-            is_last: so many units failed in a row that the store is at fault.
+            is_last: with this unit, as many failed in a row as mean that the store is at fault.
 
         Raises:
             FilesUnreadable: the store is at fault.

@@ -12,7 +12,7 @@ from tests.waiting import PATIENCE_SECONDS
 
 
 class Spoilt:
-    """What a client gets in place of an answer.
+    """A reply in place of the store's.
 
     Attributes:
         status: of the answer.

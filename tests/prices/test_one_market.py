@@ -77,7 +77,7 @@ def _cases(ways: Iterable[str]) -> pytest.MarkDecorator:
 
 @pytest.mark.proof("a market that cannot be read hides no price of another market")
 @_cases(REPLIES)
-def test_a_market_whose_own_requests_fail_hides_no_other(
+def test_failed_requests_about_a_market_hide_no_other(
     name: str, way: str, server: ExchangeServer, open_exchange: OpenExchange, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(http, "_MOST_BYTES", _LARGE)

@@ -80,7 +80,7 @@ class FeedClient:
         answering = {
             address
             for address, output in zip(self._feeds, outputs, strict=True)
-            # Whether a feed answers that cannot be read now is not known.
+            # A feed that cannot be read now may answer later.
             if isinstance(output, ExtractError) or _round(output)
         }
         return [
