@@ -31,7 +31,14 @@ _DIGITS = 512
 
 _EXACT = decimal.Context(prec=_DIGITS, traps=[decimal.Inexact, decimal.InvalidOperation])
 
-_WORST_FIRST: tuple[TotalStatus, ...] = ("UnknownTime", "Quarantined", "StalePrice", "NoPrice", "UnknownDecimals")
+_WORST_FIRST: tuple[TotalStatus, ...] = (
+    "UnknownTime",
+    "Quarantined",
+    "StalePrice",
+    "NoPrice",
+    "UnknownDecimals",
+    "NotCovered",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,8 @@ TotalStatus = Annotated[
     ],
     Meta(
         description="`Priced` if the number is not null; otherwise the reason why it is null. `NotCovered`: its moment "
-        "lies in no covered range. If no position of a wallet has a value, the reason is that of its positions."
+        "lies in no covered range, or the balance could not be read. If no position of a wallet has a value, the "
+        "reason is that of its positions."
     ),
 ]
 CapitalizationStatus = Annotated[

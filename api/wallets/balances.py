@@ -50,10 +50,11 @@ def positions(snapshot: Snapshot, view: View, state: State | None, *, explains: 
             token=to_reference(present, row.token_address, row.token_symbol, row.token_id),
             quantity=row.quantity or row.quantity_raw,
             quantity_raw=row.quantity_raw,
-            quantity_status="Known",
+            quantity_status="Known" if row.unread_reason is None else "NotYetCollected",
+            detail=row.unread_reason,
             metadata_status=statuses.get(row.token_address),
             value=value.value,
-            value_status=value.status,
+            value_status=value.status if row.unread_reason is None else "NotCovered",
             price=value.price.price if value.price else None,
             price_status=price_status(link, value.price, moment),
             reconciliation=row.reconciliation,
@@ -70,6 +71,7 @@ _NOT_YET_COLLECTED = Position(
     quantity=None,
     quantity_raw=None,
     quantity_status="NotYetCollected",
+    detail=None,
     metadata_status=None,
     value=None,
     value_status="NotCovered",
@@ -188,6 +190,7 @@ def _positions_then(snapshot: Snapshot, view: View, state: State) -> list[Positi
             reconciliation=row.reconciliation,
             checked_block_number=row.checked_block_number,
             opened_by=row.opened_by,
+            unread_reason=row.unread_reason,
         )
         for row in rows
     ]

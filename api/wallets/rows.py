@@ -20,16 +20,24 @@ class WalletValueDayRow(Row, frozen=True):
     unpriced: list[str]
 
 
+class UnreadBalanceRow(Row, frozen=True):
+    """`unread_balances`: an asset of a wallet without any known balance in a covered range."""
+
+    range_from_block: int
+    asset: str
+
+
 class BalanceAsOfRow(Row, frozen=True):
     """`balances_as_of`: the balance of one asset of a wallet."""
 
     token_address: str
     token_symbol: str | None
-    quantity_raw: str
+    quantity_raw: str | None
     quantity: str | None
     reconciliation: Reconciliation
     checked_block_number: int | None
-    opened_by: OpenedBy
+    opened_by: OpenedBy | None
+    unread_reason: str | None
 
 
 class TokenIdRow(Row, frozen=True):
@@ -51,11 +59,12 @@ class PositionRow(Row, frozen=True):
     token_address: str
     token_id: str | None
     token_symbol: str | None
-    quantity_raw: str
+    quantity_raw: str | None
     quantity: str | None
     reconciliation: Reconciliation
     checked_block_number: int | None
-    opened_by: OpenedBy
+    opened_by: OpenedBy | None
+    unread_reason: str | None
 
 
 class BalanceChangeRow(Row, frozen=True):

@@ -135,10 +135,11 @@ class Position(Schema, frozen=True, kw_only=True):
     quantity_status: Annotated[
         Literal["Known", "NotYetCollected"],
         Meta(
-            description="`NotYetCollected`: nothing of the wallet is collected. All numbers are null, and there is no "
-            "other position."
+            description="`NotYetCollected`: the balance is not read yet, or cannot be read for now. Its numbers are "
+            "null. If nothing of the wallet is collected, its native asset is the only position."
         ),
     ]
+    detail: Annotated[str | None, Meta(description="Why the balance could not be read, as text; null if it is known.")]
     value: Decimal | None
     value_status: TotalStatus
     price: Annotated[Decimal | None, Meta(description="Price at the moment.")]

@@ -13,7 +13,7 @@ from api.values.explaining import BalanceRef, check_explain, explain
 from api.values.reading import present_assets, total, total_status
 from api.values.schemas import PositionExplanation, WalletExplanation, WalletValuePoint
 from api.wallets.balances import AssetHistory, asset_histories
-from api.wallets.rows import WalletValueDayRow
+from api.wallets.rows import UnreadBalanceRow, WalletValueDayRow
 from api.wallets.totals import is_relinked, read_total
 
 
@@ -48,6 +48,7 @@ def history(
         points = _measured(assets, buckets, interval)
     else:
         points = _from_days(snapshot, view, state, buckets, interval)
+    points = _without_unread(snapshot, view, buckets, points)
     if not explains:
         return points
     explained = _explained(snapshot, view, assets, buckets)
@@ -121,6 +122,29 @@ def _measured(assets: Sequence[AssetHistory], buckets: Sequence[Bucket], interva
             )
         )
     return points
+
+
+def _without_unread(
+    snapshot: Snapshot, view: View, buckets: Sequence[Bucket], points: Sequence[WalletValuePoint]
+) -> list[WalletValuePoint]:
+    """Name the assets without a known balance at each point; where nothing else is held, the value is unknown."""
+    rows = snapshot.rows("unread_balances", UnreadBalanceRow, **view.keys)
+    found: list[WalletValuePoint] = []
+    for point, bucket in zip(points, buckets, strict=True):
+        unread = present_assets(
+            view.subject.family, [row.asset for row in rows if row.range_from_block == bucket.first_block]
+        )
+        if unread:
+            is_empty = point.value == "0" and not point.unpriced
+            point = structs.replace(
+                point,
+                value=None if is_empty else point.value,
+                value_status="NotCovered" if is_empty else point.value_status,
+                value_complete=False,
+                unpriced=sorted({*point.unpriced, *unread}),
+            )
+        found.append(point)
+    return found
 
 
 def _explained(

@@ -66,9 +66,12 @@
 {%- endmacro %}
 
 
-{# The status of a quantity's value: priced, or the reason why it has none. #}
-{% macro value_status(decimals, pair_key, price_status) -%}
+{# The status of a quantity's value: priced, or the reason why it has none. Give `quantity` where it can be unknown. #}
+{% macro value_status(decimals, pair_key, price_status, quantity=none) -%}
     case
+        {%- if quantity %}
+        when {{ quantity }} is null then 'NotCovered'
+        {%- endif %}
         when {{ decimals }} is null then 'UnknownDecimals'
         when {{ pair_key }} is null then 'NoPair'
         else {{ price_status }}
@@ -375,6 +378,7 @@ order by subject_key, block_number, transaction_index, log_index{{ ', trace_inde
         when count_if(status = 'StalePrice') > 0 then 'StalePrice'
         when count_if(status = 'NoPrice') > 0 then 'NoPrice'
         when count_if(status = 'UnknownDecimals') > 0 then 'UnknownDecimals'
+        when count_if(status = 'NotCovered') > 0 then 'NotCovered'
         else 'NoPair'
     end
 {%- endmacro %}

@@ -21,6 +21,7 @@ from tests.api.marts import publish
 from tests.api.test_errors import problem
 from tests.api.world import FRESH_TOKEN_ID, HOLDERS, NFT_TOKEN_ID, World, hash_of, marts_rows, time_of
 
+REFUSING = "0x" + "9f" * 20
 TOKEN, WALLET = f"/v1/tokens/{EXAMPLE_TOKEN_ID}", f"/v1/wallets/{EXAMPLE_WALLET_ID}"
 Range = tuple[int, int | None, str | None]
 
@@ -290,6 +291,41 @@ def test_position_of_a_wallet_without_collected_data_is_null(client: TestClient[
     shown = client.get(path).json()
     names = ("totalValue", "totalValueStatus", "valueComplete")
     assert [shown[name] for name in names] == [None, "NotCovered", False]
+
+
+def test_a_balance_that_cannot_be_read_is_null_with_its_reason_at_every_moment_of_its_range(world: World) -> None:
+    rows = marts_rows(world)
+    (wallet,) = [row for row in rows["wallets"] if row["wallet_id"] == EXAMPLE_WALLET_ID]
+    keys = {name: wallet[name] for name in ("tenant_id", "subject_key")}
+    unread = keys | {"token_address": REFUSING, "token_symbol": "NAY"}
+    reason = "eth_call: execution halted"
+    rows["unread_balances"] = [unread | {"range_from_block": 251, "reason": reason}]
+    rows["wallet_balances"].append(unread | {"reconciliation": "Unchecked", "unread_reason": reason})
+    publish(world.settings.serving_dir, 2, rows)
+    path = f"/v1/wallets/{EXAMPLE_WALLET_ID}"
+    with world.client() as client:
+
+        def shown(parameters: str = "") -> list[dict[str, Any]]:
+            found = client.get(f"{path}/balances{parameters}").json()["current"]
+            return [one for one in found if one["token"]["symbol"] == "NAY"]
+
+        for parameters in ("", "?asOf=block:300"):
+            (position,) = shown(parameters)
+            numbers = ("quantity", "quantityRaw", "value", "openedBy", "checkedBlockNumber")
+            assert [position[name] for name in numbers] == [None] * 5
+            assert [position[name] for name in ("quantityStatus", "detail", "valueStatus", "reconciliation")] == [
+                "NotYetCollected",
+                reason,
+                "NotCovered",
+                "Unchecked",
+            ]
+        assert shown("?asOf=block:150") == []
+        others = [one for one in client.get(f"{path}/balances").json()["current"] if one["token"]["symbol"] != "NAY"]
+        assert {(one["quantityStatus"], one["detail"]) for one in others} == {("Known", None)}
+        for interval in ("1d", "1h"):
+            asked = f"{path}/value-history?interval={interval}&from={stamp(100)}&to={stamp(320)}"
+            points = [point for point in client.get(asked).json()["points"] if point["valueStatus"] != "NotCovered"]
+            assert {"NAY" in point["unpriced"] for point in points} == {True}
 
 
 def test_coverage_of_a_token_without_collected_data(world: World, client: TestClient[Any]) -> None:

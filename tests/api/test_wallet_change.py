@@ -21,6 +21,7 @@ def positions(held: Held) -> list[Position]:
             quantity="1",
             quantity_raw="1",
             quantity_status="Known",
+            detail=None,
             value=value,
             value_status="StalePrice" if value is None else "Priced",
             price=None,

@@ -414,6 +414,8 @@ class Oracle:
                     (subject.key, token, listed.get(token), quantity, check, checked, opened_by)
                     for (token, _), quantity, check, checked, opened_by in positions
                 )
+                if covered and (NATIVE, subject.address) not in points[covered[-1]]:
+                    result.wallet_balances.add((subject.key, NATIVE, None, None, "Unchecked", None, None))
                 self._wallet_activities(result, subject, points)
                 result.holdings_complete[subject.key] = bool(covered) and covered[-1][0] == 1
         return result

@@ -17,7 +17,7 @@ from tests.worlds.values import Pair, ValueWorld, time_of
 DAY = timedelta(days=1)
 TICK = timedelta(microseconds=1)
 TYPES = ["Market", "Trade", "NAV", "Bid", "Ask"]
-REASONS = ["Quarantined", "StalePrice", "NoPrice", "UnknownDecimals", "NoPair"]
+REASONS = ["Quarantined", "StalePrice", "NoPrice", "UnknownDecimals", "NotCovered", "NoPair"]
 
 Row = tuple[Any, ...]
 
@@ -141,8 +141,10 @@ class ValueOracle:
         known = "ETH" if token == NATIVE else self.world.contract(subject.tenant, token)[1]
         return known or self.world.common.get(token) or token
 
-    def hold(self, subject: Subject, token: str, raw: int, when: datetime | None) -> Held:
-        """Value a quantity at a moment."""
+    def hold(self, subject: Subject, token: str, raw: int | None, when: datetime | None) -> Held:
+        """Value a quantity at a moment; None: it is unknown."""
+        if raw is None:
+            return Held(self.symbol(subject, token), None, "NotCovered")
         linked, decimals = self.pair_of(subject, token), self.decimals(subject, token)
         if decimals is None:
             return Held(self.symbol(subject, token), None, "UnknownDecimals")
@@ -204,8 +206,13 @@ class ValueOracle:
 
     def worth(self, subject: Subject, first: int, end: datetime) -> tuple[Decimal | None, str, bool, list[str]]:
         """Return the total value of a wallet just before an instant."""
-        quantities = {token: self.before(rows, end) for token, rows in self.balances[subject.key, first].items()}
-        return self.total(self.hold(subject, token, raw, end - TICK) for token, raw in quantities.items() if raw)
+        quantities = self.held(subject, first, end)
+        return self.total(self.hold(subject, token, raw, end - TICK) for token, raw in quantities.items())
+
+    def held(self, subject: Subject, first: int, end: datetime) -> dict[str, int | None]:
+        """Return the quantities of a wallet just before an instant that are known and not zero."""
+        rows = self.balances[subject.key, first].items()
+        return {token: raw for token, changes in rows if (raw := self.before(changes, end))}
 
     # The marts
 
@@ -248,7 +255,7 @@ class ValueOracle:
         ):
             subject, when = self.world.subjects[key], self.newest(key)
             token = name if is_wallet else subject.address
-            linked, held = self.pair_of(subject, token), self.hold(subject, token, int(raw), when)
+            linked, held = self.pair_of(subject, token), self.hold(subject, token, raw and int(raw), when)
             price = self.quote(linked[0], when).price if linked and when else None
             pair = linked[0].key if linked else None
             found.add((key, name, pair, text(price), text(held.value), held.status, "USD" if linked else None))
@@ -298,9 +305,9 @@ class ValueOracle:
     def wallet_totals(self) -> set[Row]:
         """Subject, total, status, completeness, missing, total a day before, change, its status, omitted symbols."""
         found = set()
-        positions: dict[int, list[Row]] = defaultdict(list)
+        positions: dict[int, dict[str, int | None]] = defaultdict(dict)
         for key, token, raw in self._rows("subject_key, token_address, quantity_raw::varchar", "wallet_balances"):
-            positions[key].append((token, int(raw)))
+            positions[key][token] = raw and int(raw)
         for subject in self.world.subjects.values():
             if subject.kind != "wallet":
                 continue
@@ -309,15 +316,17 @@ class ValueOracle:
                 found.add((subject.key, None, "NotCovered", False, (), None, None, "NotCovered", ()))
                 continue
             value, status, is_complete, missing = self.total(
-                self.hold(subject, token, raw, when) for token, raw in positions[subject.key]
+                self.hold(subject, token, raw, when) for token, raw in positions[subject.key].items()
             )
             first = self.range_before(subject.key, when - DAY + TICK)
-            before = None
+            before, moved, moved_status, omitted = None, None, "NotCovered", []
             if first is not None:
-                before, _, _, _ = self.worth(subject, first, when - DAY + TICK)
-            moved, moved_status, omitted = None, "NotCovered", []
-            if first is not None:
-                moved, moved_status, omitted = self.movement(subject, dict(positions[subject.key]), first, when)
+                earlier = self.held(subject, first, when - DAY + TICK)
+                newest = max(row[0] for row in self.coverage[subject.key] if row[3])
+                if first == newest:
+                    earlier |= {token: None for token, raw in positions[subject.key].items() if raw is None}
+                before, *_ = self.total(self.hold(subject, token, raw, when - DAY) for token, raw in earlier.items())
+                moved, moved_status, omitted = self.movement(subject, positions[subject.key], earlier, when)
             found.add(
                 (
                     subject.key,
@@ -334,11 +343,9 @@ class ValueOracle:
         return found
 
     def movement(
-        self, subject: Subject, now: dict[str, int], first: int, when: datetime
+        self, subject: Subject, now: dict[str, int | None], before: dict[str, int | None], when: datetime
     ) -> tuple[str | None, str, list[str]]:
         """Return the change of a wallet's value in a day, its status, and symbols without values at both moments."""
-        rows = self.balances[subject.key, first].items()
-        before = {token: raw for token, changes in rows if (raw := self.before(changes, when - DAY + TICK))}
         totals, omitted, reasons = [Decimal(0), Decimal(0)], [], set()
         for token in now | before:
             held = [

@@ -1,5 +1,6 @@
 -- The last balance of each asset of a wallet at or before a block, within the covered range of that block, without zero
--- balances. A later reading confirms a balance if nothing moved in between.
+-- balances. A later reading confirms a balance if nothing moved in between. An asset without any reading in the range has
+-- an unknown balance.
 with balances as (
 
     select
@@ -50,6 +51,20 @@ select
     balance as quantity,
     marts.reconciliation(confirming_block, is_adjusted) as reconciliation,
     coalesce(confirming_block, checked_block) as checked_block_number,
-    opened_by
+    opened_by,
+    null::varchar as unread_reason
 from confirmed
+
+union all by name
+
+select
+    token_address,
+    token_symbol,
+    'Unchecked' as reconciliation,
+    reason as unread_reason
+from marts.unread_balances
+where
+    subject_key = $subject_key
+    and tenant_id = $tenant_id
+    and range_from_block = $first_block
 order by token_address

@@ -6,7 +6,8 @@ select
     quantity,
     reconciliation,
     checked_block_number,
-    opened_by
+    opened_by,
+    unread_reason
 from marts.wallet_balances
 where subject_key = $subject_key and tenant_id = $tenant_id
 order by token_address

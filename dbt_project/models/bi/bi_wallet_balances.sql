@@ -16,7 +16,8 @@ select
     balances.value_status,
     balances.currency,
     balances.reconciliation,
-    balances.checked_block_number
+    balances.checked_block_number,
+    balances.unread_reason
 from {{ beside(ref('wallet_balance_values')) }} as balances
 inner join {{ beside(ref('wallets')) }} as wallets on balances.subject_key = wallets.subject_key
 left join {{ beside(ref('addresses')) }} as shown_wallets on wallets.address = shown_wallets.address

@@ -2,6 +2,7 @@
 
 -- A view must find its tables in any copy of the file, so it names them without the database.
 -- depends_on: {{ ref('wallet_positions') }}, {{ ref('wallets') }}, {{ ref('wallet_behaviours') }}
+-- depends_on: {{ ref('unread_balances') }}
 with
 
 confirmed as (
@@ -35,5 +36,19 @@ select
     quantity_approx,
     {{ reconciliation('confirming_block', 'is_adjusted') }} as reconciliation,
     checked_block_number,
-    opened_by
+    opened_by,
+    null::varchar as unread_reason
 from confirmed
+
+union all by name
+
+select
+    tenant_id,
+    subject_key,
+    token_address,
+    token_id,
+    token_symbol,
+    token_decimals,
+    'Unchecked' as reconciliation,
+    reason as unread_reason
+from marts.unread_balances

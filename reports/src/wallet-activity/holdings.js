@@ -3,7 +3,7 @@
 import { compare, share, sum, toPixels } from "../decimal.js";
 import { byId, checkMark, el, explored, figure, name, valued } from "../dom.js";
 import { fitted } from "../fit.js";
-import { MISSING, amount, compact, exact, percent, plural, shortened, trend } from "../format.js";
+import { MISSING, compact, exact, percent, plural, shortened, trend } from "../format.js";
 import { reasonOf, usualState } from "../status.js";
 
 const SHOWN_BALANCES = 8;
@@ -40,8 +40,9 @@ function drawBalances() {
   byId("balances-none").hidden = balances.length > 0;
   byId("balances-more").hidden = allBalances || balances.length <= SHOWN_BALANCES;
   byId("balances-more").textContent = `Show all ${plural(balances.length, "position")}`;
+  const wanted = balances.some(({ quantity }) => quantity === null) ? "a balance or a price" : "a price";
   byId("balances-note").textContent = unpriced.length
-    ? `Not in the wallet's value for want of a price: ${unpriced.map((each) => shortened(each)).join(", ")}.`
+    ? `Not in the wallet's value for want of ${wanted}: ${unpriced.map((each) => shortened(each)).join(", ")}.`
     : "";
   const slices = totalValue === null ? [] : slicesOf(byValue, totalValue);
   byId("allocation").hidden = slices.length === 0;
@@ -54,7 +55,8 @@ byId("balances-more").addEventListener("click", () => {
 });
 
 function balanceRow(position, currency, usual) {
-  const { token, quantity, price, priceStatus, value, valueStatus, change24h, change24hStatus, reconciliation } = position;
+  const { token, quantity, quantityStatus, detail, price, priceStatus, value, valueStatus } = position;
+  const { change24h, change24hStatus, reconciliation } = position;
   const part = partOf(value);
   const asset =
     token.ledgerId === "native"
@@ -64,9 +66,9 @@ function balanceRow(position, currency, usual) {
     "tr",
     { role: "row" },
     el("td", { role: "cell" }, token.symbol === null ? asset : el("span.named", null, name(token.symbol), asset)),
-    el("td.right", { role: "cell" }, figure(amount(quantity), { title: exact(quantity) })),
+    el("td.right", { role: "cell", title: detail }, valued(quantity, quantityStatus, {})),
     el("td.right.price", { role: "cell" }, briefly(price, priceStatus, { currency })),
-    el("td.right.value", { role: "cell" }, valued(value, valueStatus, { currency })),
+    el("td.right.value", { role: "cell" }, valued(value, quantity === null ? quantityStatus : valueStatus, { currency })),
     el("td.right.share", { role: "cell" }, part === null ? MISSING : figure(percent(part), { title: `${exact(part)} %` })),
     el("td.right.change", { role: "cell" }, briefly(change24h, change24hStatus, { signed: true }, percent)),
     el("td.check", { role: "cell" }, checkMark(reconciliation, usual)),

@@ -11,7 +11,9 @@ valued as (
         token_pairs.pair_key,
         prices.price_text,
         marts.to_value(balances.quantity_raw, balances.token_decimals, prices.price) as value,
-        {{ value_status('balances.token_decimals', 'token_pairs.pair_key', 'prices.price_status') }} as value_status,
+        {{ value_status(
+            'balances.token_decimals', 'token_pairs.pair_key', 'prices.price_status', 'balances.quantity_raw'
+        ) }} as value_status,
         token_pairs.priced_in as currency
     from marts.wallet_balances as balances
     inner join marts.wallets as wallets on balances.subject_key = wallets.subject_key
@@ -38,6 +40,7 @@ select
     quantity_approx,
     reconciliation,
     checked_block_number,
+    unread_reason,
     pair_key,
     price_text,
     value,

@@ -1,5 +1,5 @@
--- Value of every wallet at its as-of block and 24 hours before, each from the positions that it held then. The change
--- is over the positions with a known value at both moments.
+-- Value of every wallet at its as-of block and 24 hours before, each from the positions that it held or may have held
+-- then. The change is over the positions with a known value at both moments.
 with
 
 wallets as (
@@ -17,6 +17,12 @@ coverage as (
 balances as (
 
     select * from {{ ref('wallet_positions') }}
+
+),
+
+unread as (
+
+    select * from {{ ref('unread_balances') }}
 
 ),
 
@@ -154,6 +160,28 @@ positions as (
             and changes.block_number = looked_up.block_number
     where changes.balance_raw != 0::bignum
 
+    union all
+
+    select
+        unread.subject_key,
+        false as is_before,
+        unread.token_address,
+        null as quantity_raw
+    from unread
+
+    union all
+
+    select
+        unread.subject_key,
+        true as is_before,
+        unread.token_address,
+        null as quantity_raw
+    from unread
+    inner join before
+        on
+            unread.subject_key = before.subject_key
+            and before.is_same_range
+
 ),
 
 valued as (
@@ -164,7 +192,9 @@ valued as (
         positions.token_address,
         coalesce(labels.symbol, positions.token_address) as symbol,
         {{ to_value_units('positions.quantity_raw', 'labels.decimals', 'prices.price') }} as units,
-        {{ value_status('labels.decimals', 'token_pairs.pair_key', 'prices.price_status') }} as status
+        {{ value_status(
+            'labels.decimals', 'token_pairs.pair_key', 'prices.price_status', 'positions.quantity_raw'
+        ) }} as status
     from positions
     inner join wallets on positions.subject_key = wallets.subject_key
     left join labels

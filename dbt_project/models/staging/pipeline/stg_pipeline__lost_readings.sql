@@ -1,0 +1,1 @@
+{{ staged('pipeline', 'lost_readings') }}
