@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import duckdb
 
@@ -28,6 +28,9 @@ from warehouse.session_lock import (
     open_session,
     session_lock,
 )
+
+if TYPE_CHECKING:
+    import polars as pl
 
 Result = TypeVar("Result")
 
@@ -85,17 +88,23 @@ class OpenLake:
         self._network = network
         self._secrets = [catalogue, str(conninfo_to_dict(catalogue).get("password") or catalogue)]
 
-    def run(self, statement: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> duckdb.DuckDBPyConnection:
+    def run(self, statement: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> "Answer":
         """Execute a statement, which names its tables as `lake.<table>`.
 
         Raises:
             LakeConflictError: another writer committed first.
             LakeError: catalogue or store do not answer, or refuse.
         """
+        with self.naming_errors():
+            return Answer(self, self.connection.execute(statement, parameters))
+
+    @contextmanager
+    def naming_errors(self) -> Iterator[None]:
+        """Turn errors of the query engine into LakeError."""
         try:
-            return self.connection.execute(statement, parameters)
+            yield
         except (duckdb.CatalogException, duckdb.BinderException, duckdb.ParserException, duckdb.ConversionException):
-            # A defect of the statement or the data, not of the lake.
+            # A defect of the statement, not of the lake.
             raise
         except duckdb.Error as error:
             # Without its cause: that message has the password.
@@ -155,6 +164,29 @@ class OpenLake:
         for secret in self._secrets:
             words = words.replace(secret, "...")
         return unreachable(self._network, words)
+
+
+class Answer:
+    """The rows of a statement; the lake may fail while they are fetched."""
+
+    def __init__(self, opened: OpenLake, result: duckdb.DuckDBPyConnection) -> None:
+        self._opened = opened
+        self._result = result
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        """Return the next row; None at the end."""
+        with self._opened.naming_errors():
+            return self._result.fetchone()
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """Return all rows."""
+        with self._opened.naming_errors():
+            return self._result.fetchall()
+
+    def pl(self) -> "pl.DataFrame":
+        """Return all rows as a frame."""
+        with self._opened.naming_errors():
+            return self._result.pl()
 
 
 def unreachable(network: str, words: str) -> LakeError:
@@ -248,6 +280,9 @@ class Lake:
                     opened.run(f"alter table lake.{table} add column {name} {type_}")
 
     def _check_columns(self, opened: OpenLake) -> None:
+        for (view,) in opened.run("select view_name from duckdb_views() where database_name = 'lake'").fetchall():
+            raise LakeError(f"{self.network}: the lake has a view {view}, which could read other files; drop it")
+        expected = {(table, name): type_ for table, columns in self._tables.items() for name, type_ in columns}
         for table, column, type_ in opened.run(
             "select table_name, column_name, data_type from duckdb_columns() where database_name = 'lake'"
         ).fetchall():
@@ -256,6 +291,9 @@ class Lake:
                     f"{self.network}: the lake's column {table}.{column} has the type {type_}, which is not exact "
                     "there; amounts are text"
                 )
+            wanted = expected.get((table, column), type_)
+            if type_.lower() != wanted.lower():
+                raise LakeError(f"{self.network}: the lake's column {table}.{column} is {type_}, and not {wanted}")
 
     @contextmanager
     def writing(self, purpose: str, wait_seconds: float) -> Iterator[OpenLake]:

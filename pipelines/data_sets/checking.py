@@ -20,7 +20,7 @@ from pipelines.chain.segments import Collector
 from pipelines.chain.times import first_conflict
 from pipelines.data_sets.balances import BalanceCheck
 from pipelines.data_sets.errors import FileRefused
-from pipelines.data_sets.staged import Staged, row_named
+from pipelines.data_sets.staged import Staged
 from pipelines.extract.errors import NotProvable
 from pipelines.extract.family import PROVABLE, Header
 from pipelines.rows import Segment
@@ -189,11 +189,11 @@ def _difference(given: Mapping[str, pl.DataFrame], right: Mapping[str, pl.DataFr
             (of_file, frame, "is in the file and not on the chain"),
         ):
             for key in rows.join(others, on=keys, how="anti").sort(keys).select(keys).head(1).rows():
-                return f"{row_named(table, key)} {told}"
+                return f"{table.named(key)} {told}"
         both = of_file.join(frame, on=keys, suffix="_right").sort(keys)
         for column in (name for name in frame.columns if name not in keys):
             differing = both.filter(pl.col(column).ne_missing(pl.col(f"{column}_right")))
             for row in differing.select(*keys, column, f"{column}_right").head(1).rows():
-                named = row_named(table, row[: len(keys)])
+                named = table.named(row[: len(keys)])
                 return f"{column} of {named} is {row[-2]}, on the chain it is {row[-1]}"
     return "its rows differ from those of the chain"

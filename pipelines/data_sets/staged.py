@@ -180,11 +180,3 @@ def _decimal(texts: pl.Series) -> pl.Series:
 
 def _integer(text: str) -> int:
     return int(text, 16 if text.startswith("0x") else 10)
-
-
-def row_named(table: RowTable, key: Sequence[object]) -> str:
-    """Return a row's key in words, such as `the row of block 7, log index 3`."""
-    named = (
-        f"{name.removesuffix('_number').replace('_', ' ')} {value}" for name, value in zip(table.key, key, strict=True)
-    )
-    return f"the row of {', '.join(named)}"

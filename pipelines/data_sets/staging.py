@@ -13,7 +13,7 @@ from pipelines.data_sets.columns import relation
 from pipelines.data_sets.errors import CHANGED, FileRefused
 from pipelines.data_sets.listing import Unit, unchanged
 from pipelines.data_sets.reader import Reader
-from pipelines.data_sets.staged import Staged, ends_of, row_named
+from pipelines.data_sets.staged import Staged, ends_of
 from pipelines.extract.data_sets import FileForm, FileTable
 from pipelines.raw.database import form_sql
 from pipelines.raw.frames import registered
@@ -210,7 +210,7 @@ def _stage_rows(
         """
     ).fetchone()
     if faulty is not None:
-        raise FileRefused(f"{row_named(table, faulty)} is malformed, or its block has no hash or time")
+        raise FileRefused(f"{table.named(faulty)} is malformed, or its block has no hash or time")
     return _without_duplicates(reader, table)
 
 
@@ -229,7 +229,7 @@ def _without_duplicates(reader: Reader, table: RowTable) -> int:
     reader.run(f"create or replace table {name} as select distinct * from {name}")
     twice = reader.run(f"select {key} from {name} group by {key} having count(*) > 1 limit 1").fetchone()
     if twice is not None:
-        raise FileRefused(f"{row_named(table, twice)} appears twice, with different values")
+        raise FileRefused(f"{table.named(twice)} appears twice, with different values")
     return int(rows - keys)
 
 

@@ -34,6 +34,8 @@ MOST_ROWS = 1_000_000
 _FRAME_ROWS = 100_000
 # Live collection does not wait longer for another writer.
 _WAIT_SECONDS = 5.0
+# Null where a node no longer has the receipt.
+_OF_RECEIPTS = ("fee_raw", "gas_used", "is_success")
 _ORIGIN = ("provider", "data_set", "collected_at")
 
 
@@ -95,6 +97,14 @@ def give(
         for watched, parts in read_coverage(connection, network.name).items()
         if (ranges := intersection(parts, [BlockRange(0, settled)]))
     }
+    untraced = [
+        BlockRange(number, number)
+        for (number,) in connection.execute(
+            "select block_number from raw.unread_units where network = ? and unit_kind = 'traces'", [network.name]
+        ).fetchall()
+    ]
+    # Their rows are not complete before they are traced.
+    own |= {watched: difference(ranges, untraced) for watched, ranges in own.items() if watched.kind == "native"}
     with lake.writing("giving facts", wait_seconds) as opened:
         giving = _Giving(connection, opened, network, own)
         rows = giving.correct(given)
@@ -257,7 +267,7 @@ class _Giving:
             f"""
             select min(known.block_number)
             from {_known(rows)} as known inner join incoming using ({", ".join(rows.key)})
-            where row({_prefixed(rows.compared, "known")}) is distinct from row({_prefixed(rows.compared, "incoming")})
+            where {" or ".join(_differs(name) for name in rows.compared)}
             """,
             list(rows.bounds),
         ).fetchone()
@@ -410,6 +420,11 @@ def _known(rows: _Rows) -> str:
     """Return the rows of the lake that may have the keys of incoming ones; the parameters are the bounds."""
     token = "" if rows.token is None else f" and {rows.token} in (select distinct {rows.token} from incoming)"
     return f"(select * from lake.{rows.table} where block_number between ? and ?{token})"
+
+
+def _differs(name: str) -> str:
+    operator = "!=" if name in _OF_RECEIPTS else "is distinct from"
+    return f"known.{name} {operator} incoming.{name}"
 
 
 def _prefixed(names: Sequence[str], source: str) -> str:

@@ -56,7 +56,7 @@ def read_ranges(
         select stored.subject_kind, stored.address, stored.from_block, stored.to_block
         from lake.{table} as stored
         semi join asked on stored.subject_kind = asked.subject_kind and stored.address = asked.address
-        where {condition}
+        where {condition} and stored.from_block <= stored.to_block
         """,
         parameters,
     ).fetchall():

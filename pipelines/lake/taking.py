@@ -1,4 +1,7 @@
-"""Taking: missing blocks that the lake covers are stored from there, before the node is asked."""
+"""Taking: missing blocks that the lake covers are stored from there, before the node is asked.
+
+Malformed, doubled or contradictory rows of the lake are refused with their segment, and the node gives its blocks.
+"""
 
 from collections import defaultdict
 from collections.abc import Generator, Iterator, Sequence
@@ -11,14 +14,17 @@ from pipelines.chain.coverage import Watched, record_verified, watched_frame
 from pipelines.chain.covered import cut
 from pipelines.chain.finality import read_known_chain
 from pipelines.chain.missing import segments_of
+from pipelines.chain.rows import HashMismatchError
 from pipelines.chain.segments import Collector
-from pipelines.extract.errors import ExtractError
+from pipelines.extract.data_sets import EXPORTED
+from pipelines.extract.errors import ExtractError, FalseBlockTime
+from pipelines.extract.families import family_of
 from pipelines.extract.family import BALANCES, HEADERS, SUPPLIES, Part
-from pipelines.lake.reading import read_common_block, read_ranges, read_verified
+from pipelines.lake.reading import QUANTITIES, read_common_block, read_ranges, read_verified
 from pipelines.lake.tables import READINGS, names_of, row_tables
 from pipelines.raw.database import transaction
 from pipelines.rows import Origin, Segment
-from pipelines.tables.table import RowTable
+from pipelines.tables.table import BIGNUM, RowTable
 from warehouse.lakes import Lake, LakeError, OpenLake
 
 _CALL = "lake"
@@ -28,6 +34,10 @@ _PART_ROWS = 100_000
 
 class LakeUnreadable(ExtractError):
     """The lake cannot be read for now, so its coverage is unknown."""
+
+
+class _Refused(Exception):
+    """Rows of the lake that must not be stored; the message says which."""
 
 
 def take(collector: Collector, lake: Lake, segments: Sequence[Segment]) -> Generator[Segment]:
@@ -82,6 +92,7 @@ class _Taking:
         self.collector = collector
         self.opened = opened
         self.tables = row_tables(collector.node.network)
+        self.form = family_of(collector.node.network).data_set_forms[EXPORTED]
 
     def steps(self, wanted: dict[Watched, list[BlockRange]]) -> Generator[Segment]:
         """Store the covered parts of the wanted ranges; see `take`."""
@@ -92,9 +103,16 @@ class _Taking:
         read_common_block(self.opened, self.collector.node, self.collector.final_number)
         for origin, held in origins.items():
             for segment in segments_of(held, {}):
-                yield from self.collector.take(segment, self._parts(segment), origin)
-                self._take_verified(segment)
-                self._take_readings(segment)
+                try:
+                    tables = self._copy(segment)
+                    yield from self.collector.take(segment, self._parts(segment, tables), origin)
+                    self._take_verified(segment)
+                    self._take_readings(segment)
+                except (_Refused, HashMismatchError, FalseBlockTime) as error:
+                    told = LakeUnreadable(
+                        self.collector.network, _CALL, *segment.covered, f"its rows are refused: {error}"
+                    )
+                    self.collector.note(told, str(told))
 
     def _origins(self, wanted: dict[Watched, list[BlockRange]]) -> dict[Origin, dict[Watched, list[BlockRange]]]:
         """Return the wanted ranges that the lake covers, by origin."""
@@ -116,8 +134,12 @@ class _Taking:
                     found[Origin(provider, data_set, "lake")][watched] = shared
         return found
 
-    def _parts(self, segment: Segment) -> Iterator[Part]:
-        """Copy the rows of a segment into the lake's engine, and yield them in parts of a bounded size."""
+    def _copy(self, segment: Segment) -> list[RowTable]:
+        """Copy the rows of a segment into the lake's engine, check them, and return their tables.
+
+        Raises:
+            _Refused: a row or header is malformed, a row is doubled, or of another block than the lake's header.
+        """
         tables = [table for table in self.tables if segment.kind in table.kinds]
         first, last = segment.covered
         for table in tables:
@@ -130,6 +152,37 @@ class _Taking:
                 """,
                 {"first": first, "last": last, "addresses": list(segment.addresses)},
             )
+            self._check(table)
+        header = self.opened.run(
+            f"""
+            select block_number from lake.blocks
+            where block_number between ? and ? and (({self.form.block_check}) is not true or block_time is null)
+            limit 1
+            """,
+            [first, last],
+        ).fetchone()
+        if header is not None:
+            raise _Refused(f"the header of block {header[0]} is malformed")
+        return tables
+
+    def _check(self, table: RowTable) -> None:
+        copied, key = f"taken_{table.name}", ", ".join(table.key)
+        amounts = [column.name for column in table.columns if column.type == BIGNUM]
+        checks = [f"({self.form.checks[table.name]})", self.form.block_check]
+        checks += [f"coalesce(regexp_full_match({name}, '[0-9]+'), true)" for name in amounts]
+        faults = {
+            "is malformed": f"from {copied} where ({' and '.join(checks)}) is not true",
+            "is there twice": f"from {copied} group by {key} having count(*) > 1",
+            "is of another block than the lake's header": f"from {copied} as rows semi join lake.blocks as headers "
+            "on rows.block_number = headers.block_number and rows.block_hash is distinct from headers.block_hash",
+        }
+        for fault, rows in faults.items():
+            found = self.opened.run(f"select {key} {rows} order by all limit 1").fetchone()
+            if found is not None:
+                raise _Refused(f"{table.named(found)} {fault}")
+
+    def _parts(self, segment: Segment, tables: Sequence[RowTable]) -> Iterator[Part]:
+        """Yield the copied rows of a segment in parts of a bounded size."""
         numbers = " union all ".join(f"select block_number from taken_{table.name}" for table in tables)
         counts = self.opened.run(
             f"select block_number, count(*) from ({numbers}) group by block_number order by block_number"
@@ -198,7 +251,8 @@ class _Taking:
         for table in READINGS if segment.kind == "token" else READINGS[:1]:
             frame = self.opened.run(
                 f"""
-                select * replace (list_filter(tenant_ids, lambda tenant: list_contains($tenants, tenant)) as tenant_ids)
+                select distinct
+                    * replace (list_filter(tenant_ids, lambda tenant: list_contains($tenants, tenant)) as tenant_ids)
                 from lake.{table}
                 where
                     block_number between $first - 1 and $last
@@ -213,6 +267,9 @@ class _Taking:
                     "tenants": tenants,
                 },
             ).pl()
+            numbers = frame.select(pl.col(QUANTITIES[table]).drop_nulls().str.contains(r"^[0-9]{1,78}$").all())
+            if not numbers.item() or (table == "balance_observations" and frame["purpose"].has_nulls()):
+                raise _Refused(f"a row of {table} is malformed")
             if not frame.is_empty():
                 self._store_readings(table, frame)
 

@@ -254,7 +254,7 @@ def _store(
     """Store the page of a reading; the reading is then the last of its source in turn.
 
     Args:
-        failed: sources of which the last page failed. After a second failure in a row, the next slice retries the source.
+        failed: sources of which the last page failed. After a second failure in a row, the next slice asks them again.
     """
     source_id = work.reading.source_id
     try:

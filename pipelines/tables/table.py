@@ -1,5 +1,6 @@
 """Descriptions of raw tables, and the schemas and statements derived from them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -130,6 +131,14 @@ class RowTable(Table):
         if kind != "token":
             return self.parties
         return () if self.token is None else (self.token,)
+
+    def named(self, key: Sequence[object]) -> str:
+        """Return a row's key in words, such as `the row of block 7, log index 3`."""
+        named = (
+            f"{name.removesuffix('_number').replace('_', ' ')} {value}"
+            for name, value in zip(self.key, key, strict=True)
+        )
+        return f"the row of {', '.join(named)}"
 
 
 @dataclass(frozen=True, slots=True)

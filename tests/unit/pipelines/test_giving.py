@@ -10,7 +10,7 @@ import pytest
 
 from cli.network import run_reset
 from control.networks.definitions import load_networks
-from control.ranges import BlockRange
+from control.ranges import BlockRange, merged
 from control.settings import load_settings
 from pipelines.chain.finality import record_settled
 from pipelines.chain.headers import insert_blocks
@@ -23,13 +23,13 @@ from pipelines.lake.tables import open_lake
 from pipelines.lake.taking import take
 from pipelines.raw.database import open_warehouse
 from pipelines.rows import Kind, Origin, Segment
-from pipelines.tables.evm import TOKEN_TRANSFERS
+from pipelines.tables.evm import TOKEN_TRANSFERS, TRANSACTIONS
 from tests.integration.killing import Killed
 from tests.unit.warehouse.test_lakes import end_sessions
 from warehouse.lakes import OpenLake
 
 NETWORK = "ethereum"
-TOKEN, WALLET = "0x" + "aa" * 20, "0x" + "bb" * 20
+TOKEN, WALLET, SENDER = ("0x" + byte * 20 for byte in ("aa", "bb", "cc"))
 SETTLED = 9
 Rows = list[tuple[object, ...]]
 MakeShard = Callable[..., "Shard"]
@@ -47,10 +47,14 @@ class SettledNode:
         return headers(numbers)
 
 
+def hash_of(number: int) -> str:
+    return f"0x{number:064x}"
+
+
 def headers(numbers: Any) -> pl.DataFrame:
     """Return headers, one per second."""
     return pl.DataFrame(
-        {"block_number": numbers, "block_hash": [f"0x{number}" for number in numbers]}, schema_overrides=HEADERS
+        {"block_number": numbers, "block_hash": [hash_of(number) for number in numbers]}, schema_overrides=HEADERS
     ).with_columns(
         parent_hash=pl.lit("0x"),
         block_time=pl.from_epoch(pl.col("block_number"), time_unit="s").cast(pl.Datetime("us")),
@@ -69,7 +73,7 @@ class Shard:
         blocks = BlockRange(1, SETTLED)
         segment = Segment(kind, blocks, (TOKEN if kind == "token" else WALLET,))
         rows = [
-            (number, f"0x{number}", 0, f"0xt{number}", 0, TOKEN, "0xfrom", WALLET, amount)
+            (number, hash_of(number), 0, hash_of(number + 100), 0, TOKEN, SENDER, WALLET, amount)
             for number in range(1, SETTLED + 1)
         ]
         frame = pl.DataFrame(rows, schema=TOKEN_TRANSFERS.row_schema, orient="row")
@@ -103,7 +107,7 @@ class Shard:
 
 FACTS: list[Rows] = [
     [(number, "7") for number in range(1, SETTLED + 1)],
-    [(number, f"0x{number}") for number in range(1, SETTLED + 1)],
+    [(number, hash_of(number)) for number in range(1, SETTLED + 1)],
     [("token", TOKEN, 1, SETTLED)],
 ]
 
@@ -213,3 +217,37 @@ def test_reset_clears_the_lake_unless_it_is_of_another_chain(make_shard: MakeSha
     assert first.facts() == FACTS
     assert run_reset(first.settings, NETWORK).is_lake_cleared
     assert first.facts() == [[], [], []]
+
+
+def test_blocks_that_wait_for_their_traces_are_given_when_these_are_read(make_shard: MakeShard) -> None:
+    shard = make_shard("one")
+    with open_warehouse(shard.settings.warehouse_path) as connection:
+        segment = Segment("native", BlockRange(1, SETTLED), (WALLET,))
+        store_segment(connection, NETWORK, segment, {}, Origin("node"), 1)
+        connection.execute(
+            "insert into raw.unread_units values (?, 'traces', '', '', 5, 'trace_block', 'no', 1, now(), now(), 1)",
+            [NETWORK],
+        )
+    shard.give()
+    assert [row for row in shard.facts()[2] if row[0] == "native"] == [
+        ("native", WALLET, 1, 4),
+        ("native", WALLET, 6, SETTLED),
+    ]
+    with open_warehouse(shard.settings.warehouse_path) as connection:
+        connection.execute("delete from raw.unread_units")
+        giving.give(connection, shard.network, shard.lake, 0, is_complete=True)
+    given = BlockRange(1, SETTLED)
+    assert merged(BlockRange(*row[2:]) for row in shard.facts()[2] if row[0] == "native") == [given]
+
+
+def test_an_unknown_fee_is_no_contradiction(make_shard: MakeShard) -> None:
+    for name, address, fee, gas in (("one", WALLET, None, None), ("two", SENDER, "21000", 1)):
+        shard = make_shard(name)
+        row = (5, hash_of(5), 0, hash_of(105), SENDER, WALLET, None, "7", fee, gas, True)
+        rows = {"transactions": pl.DataFrame([row], schema=TRANSACTIONS.row_schema, orient="row")}
+        with open_warehouse(shard.settings.warehouse_path) as connection:
+            segment = Segment("native", BlockRange(1, SETTLED), (address,))
+            store_segment(connection, NETWORK, segment, rows, Origin("node"), 1)
+        shard.give()
+    with shard.lake.open() as opened:
+        assert opened.run("select value_raw, fee_raw from lake.transactions").fetchall() == [("7", None)]
