@@ -10,7 +10,7 @@ Each step is one statement that compares, so two processes cannot both take it.
 
 from typing import NamedTuple, cast
 
-from sqlalchemy import CursorResult, Update, select, update
+from sqlalchemy import CursorResult, Update, func, select, update
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from control import revision
@@ -158,6 +158,11 @@ def finish(session: Session, tenant_id: str, shard: int, object_name: str, versi
         return False
     revision.bump(session, tenant_id)
     return True
+
+
+def newest_switch(session: Session, shard: int) -> int:
+    """Return the newest version of a shard that is the first one with a tenant that moved there; 0 without one."""
+    return session.scalar(select(func.max(Tenant.shard_version)).where(Tenant.shard == shard)) or 0
 
 
 def read_keys(session: Session, tenant_id: str) -> TenantKeys:

@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 
 from sqlalchemy.orm import Session
 
-from control import serving, version_pins
+from control import moves, serving, version_pins
 from control.clock import utc_now
 from control.errors import StoreUnavailable
 from control.serving import PointerMovedError, Served, ShardVersions
@@ -60,6 +60,18 @@ class ShardPublisher:
         except StoreUnavailable as error:
             raise SharingError(f"the version in force is not known: {error}") from error
         return None if found is None else (found.version, found.pointer)
+
+    def newest_switch(self) -> int:
+        """Return the newest version that is the first one with a tenant that moved to the shard; 0 without one.
+
+        Raises:
+            SharingError: the control store does not answer.
+        """
+        try:
+            with self._store.read() as session:
+                return moves.newest_switch(session, self._shard)
+        except StoreUnavailable as error:
+            raise SharingError(f"the moved tenants of the shard are not known: {error}") from error
 
     def put_in_force(self, path: Path, publication: Publication, pointer: str, before: int | None) -> None:
         """Store a version's file, and put the version in force in place of `before`.

@@ -73,6 +73,9 @@ class Publisher(Protocol):
     def newest(self) -> tuple[int, str] | None:
         """Return number and pointer of the version in force; None before the first."""
 
+    def newest_switch(self) -> int:
+        """Return the newest version that is the first one with a tenant that moved to the shard; 0 without one."""
+
     def put_in_force(self, path: Path, publication: Publication, pointer: str, before: int | None) -> None:
         """Store a version's file, and put the version in force in place of `before`.
 
@@ -295,9 +298,9 @@ def publish(
 ) -> Publication:
     """Copy the marts to a new version and point readers at it.
 
-    The new number is one above the highest number in pointers, files and records. So a number is never reused, even if
-    some of them were lost. If the process is killed before the pointer moves, an unnamed file remains; it is removed
-    like an old version.
+    The new number is one above the highest number in pointers, files and records, and above the first version of each
+    tenant that moved here. So a number is never reused, even if some of them were lost. If the process is killed before
+    the pointer moves, an unnamed file remains; it is removed like an old version.
 
     A shared version is in force for API nodes before the pointer in the folder moves. If the process is killed in
     between, the next publication continues from the version in force.
@@ -316,7 +319,12 @@ def publish(
     serving_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     served = publisher.newest() if publisher else None
     named = _find_pointer(serving_dir)
-    known = (recorded, named.version if named else 0, served[0] if served else 0)
+    known = (
+        recorded,
+        named.version if named else 0,
+        served[0] if served else 0,
+        publisher.newest_switch() if publisher else 0,
+    )
     version = max(*known, *published_versions(serving_dir)) + 1
     name = path_of(serving_dir, version).name
     pointers = _pointers(serving_dir, served, is_shared=publisher is not None)

@@ -79,10 +79,7 @@ class Shards:
         """
         serving = self._find(shard)[0]
         if since is not None and self._shared is not None and not serving.has_reached(since):
-            recorded = self._shared.cache_of(shard).recorded
-            # Numbers begin again where the records of versions are lost.
-            if recorded is None or recorded.in_force >= since:
-                raise not_published(f"this node fetches version {since} of shard {shard}; repeat the request")
+            raise not_published(f"this node fetches version {since} of shard {shard}; repeat the request")
         return serving
 
     def pins_of(self, shard: int) -> Pins:

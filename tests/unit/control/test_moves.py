@@ -62,6 +62,7 @@ def test_tenant_is_held_then_collected_by_both_then_switched(
     with world.store.read() as session:
         tenant = tenants.get(session, mover)
         assert (tenant.shard, tenant.shard_version, tenant.next_shard, tenant.move_object) == (2, 7, None, None)
+        assert [moves.newest_switch(session, shard) for shard in (1, 2)] == [0, 7]
         assert (moves.find_left(session, 1), moves.find_left(session, 2)) == ({mover}, set())
         assert mover in moves.find_residents(session, 2)
         assert read_snapshot(session, 1).tables["control_tenants"] == []

@@ -332,6 +332,10 @@ class _Control:
     def __init__(self) -> None:
         self.served: tuple[int, str] | None = None
         self.fails = False
+        self.switched = 0
+
+    def newest_switch(self) -> int:
+        return self.switched
 
     def newest(self) -> tuple[int, str] | None:
         return self.served
@@ -362,6 +366,17 @@ def test_a_shared_version_continues_numbers_and_epoch_of_the_control_store(marts
     version, other = _publish_shared(marts, tmp_path / "first", control, batch=9, recorded=2)
     assert version == 4
     assert other == epoch
+
+
+def test_a_shared_version_without_records_has_a_number_above_that_of_a_moved_tenant(
+    marts: Path, tmp_path: Path
+) -> None:
+    """API nodes answer the tenant from that number on, and may have older files."""
+    control = _Control()
+    control.switched = 50
+    version, epoch = _publish_shared(marts, tmp_path / "serving", control, batch=1, recorded=0)
+    assert version == 51
+    assert _publish_shared(marts, tmp_path / "serving", control, batch=2, recorded=51) == (52, epoch)
 
 
 @pytest.mark.ci
