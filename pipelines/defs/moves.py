@@ -87,7 +87,7 @@ def _import(
             batch_id = open_batch(connection, f"{run_id}/moves")
             arrive(connection, keys, folder, bundle.object_name, batch_id)
             finish_batch(connection, batch_id)
-    except (ObjectStoreError, BundleError) as error:
+    except (ObjectStoreError, BundleError, duckdb.Error) as error:
         log.error("tenant %s cannot move to shard %s yet: %s", bundle.tenant_id, settings.shard, error)
 
 

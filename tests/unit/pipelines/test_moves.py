@@ -1,14 +1,19 @@
 """The rows of a tenant in a bundle, their import beside other tenants, and their removal."""
 
+import logging
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 import duckdb
 import pytest
 
-from control.moves import TenantKeys
+from control import moves, tenants
+from control.moves import Bundle, TenantKeys
+from control.settings import load_settings
+from pipelines.defs.moves import settle_moves
 from pipelines.moves import arriving
 from pipelines.moves.arriving import (
     ContradictedBundleError,
@@ -22,7 +27,9 @@ from pipelines.moves.leaving import leave, write_bundle
 from pipelines.moves.tables import OWNED, RULES, Rule, tables_of
 from pipelines.raw.database import open_warehouse
 from pipelines.tables.sources import TABLES
+from tests.templates import open_migrated
 from warehouse.bundles import bundle_path
+from warehouse.shared import open_objects
 
 KEYS = TenantKeys("ten_a", [1, 2], [7], [5], [9])
 NOW = datetime(2026, 1, 1, 12)  # noqa: DTZ001
@@ -265,6 +272,39 @@ def test_bundle_of_a_newer_release_is_refused(shards: tuple[Shard, Shard], folde
     with pytest.raises(NewerBundleError, match=r"newer release \(raw.coverage.later\)"):
         arrive(new.connection, KEYS, folder, "object", BATCH)
     assert new.everything() == before
+
+
+def test_bundle_that_the_database_refuses_is_left_out_named_and_tried_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = load_settings({"LEDGERMART_DATA_DIR": str(tmp_path), "LEDGERMART_SHARD": "1"})
+    settings = replace(settings, versions=str(tmp_path / "store"))
+    store, path = open_migrated(settings), tmp_path / "bundle.duckdb"
+    with open_warehouse(path) as connection, store.write() as session:
+        ids = sorted(tenants.create(session, name).id for name in ("one", "two"))
+
+        def record(tenant_id: str) -> None:
+            moves.begin(session, tenants.get(session, tenant_id), 0, 1)
+            connection.execute("checkpoint")
+            stored = open_objects(settings).put(path, f"moves/{tenant_id}")
+            moves.record(session, Bundle(tenant_id, *stored), 0, 1)
+
+        record(ids[1])
+        connection.execute("alter table raw.view_ranges alter from_block type varchar")
+        connection.execute("insert into raw.view_ranges values ('Window', 1, 1, 'n', 'later', null, null)")
+        record(ids[0])
+    with open_warehouse(settings.warehouse_path) as connection:
+
+        def settle() -> list[str]:
+            return settle_moves(settings, store, connection, "run", logging.getLogger("cycle"))
+
+        assert settle() == [ids[1]]
+        with store.write() as session:
+            assert f"tenant {ids[0]} cannot move to shard 1 yet: Conversion Error: Could not" in caplog.text
+            (_, whole) = moves.find_arriving(session, 1)
+            moves.record(session, whole._replace(tenant_id=ids[0]), 0, 1)
+        assert settle() == ids
+    store.close()
 
 
 @pytest.mark.ci
