@@ -204,6 +204,9 @@ class _Network:
             rows = _rows(table.name, self.batch_id, known)
             self._delete_incomplete(table)
             self.connection.execute(f"insert into raw.{table.name} by name {rows}", {"network": self.network})
+        unknown = "anti join raw.unread_units as known using (network, unit_kind, block_number) where network = ?"
+        rows = _rows("unread_units", self.batch_id, unknown)
+        self.connection.execute(f"insert into raw.unread_units by name {rows}", [self.network])
         self._add_coverage(own)
         self._add_verified(own)
         self._mark_others()

@@ -92,6 +92,23 @@ def _bundle_network(connection: duckdb.DuckDBPyConnection, network: str) -> None
             """,
             [network],
         )
+    # Coverage counts these blocks as collected.
+    connection.execute(
+        """
+        insert into bundle.raw.unread_units by name
+        from raw.unread_units as units
+        where
+            units.network = ?
+            and units.unit_kind = 'traces'
+            and exists (
+                select 1 from covered
+                where
+                    covered.subject_kind = 'native'
+                    and units.block_number between covered.from_block and covered.to_block
+            )
+        """,
+        [network],
+    )
     for name in ("network_states", "period_ends"):
         connection.execute(f"insert into bundle.raw.{name} by name from raw.{name} where network = ?", [network])
     # Contradictions are of this shard's node.

@@ -33,6 +33,8 @@ RULES: dict[str, Rule] = {
     "blocks": Rule.RANGES,
     "coverage": Rule.RANGES,
     "verified_ranges": Rule.RANGES,
+    # Blocks without traces alone: all others are no part of coverage, so the new shard reads them.
+    "unread_units": Rule.RANGES,
     "balance_observations": Rule.READINGS,
     "supply_observations": Rule.READINGS,
     "network_states": Rule.NETWORKS,
@@ -100,7 +102,6 @@ RULES: dict[str, Rule] = {
     "requests_spent": Rule.SHARD,
     "reorganisations": Rule.SHARD,
     "checked_times": Rule.SHARD,
-    "unread_units": Rule.SHARD,
     "history_turns": Rule.SHARD,
     "verifications": Rule.SHARD,
     # The new shard reads these blocks again, since no second reading of them is recorded.

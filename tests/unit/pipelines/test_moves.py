@@ -13,7 +13,9 @@ import pytest
 from control import moves, tenants
 from control.moves import Bundle, TenantKeys
 from control.settings import load_settings
+from pipelines.chain.unread import Unread
 from pipelines.defs.moves import settle_moves
+from pipelines.extract.units import Unit
 from pipelines.moves import arriving
 from pipelines.moves.arriving import (
     ContradictedBundleError,
@@ -202,6 +204,28 @@ def test_import_adds_the_missing_facts_once(shards: tuple[Shard, Shard], folder:
         (BATCH, 4, "Rows"),
     ]
     assert find_imported(new.connection) == {"ten_a": "object"}
+
+
+def test_covered_block_without_traces_is_traced_in_the_new_shard(shards: tuple[Shard, Shard], tmp_path: Path) -> None:
+    old, new = shards
+    for kind, address, part, block in (
+        ("traces", "", "", 9),
+        ("traces", "", "", 11),  # after the blocks that the wallet has
+        ("block", "0xw", "native", 9),
+        ("contract", "0xt2", "", None),
+    ):
+        old.run(
+            "insert into raw.unread_units values ('n', ?, ?, ?, ?, 'trace_block', 'it is too large', 3, ?, ?, 1)",
+            *(kind, address, part, block, NOW, NOW),
+        )
+    made = tmp_path / "bundle"
+    made.mkdir()
+    write_bundle(old.connection, KEYS, made)
+    for object_name in ("first", "second"):
+        arrive(new.connection, KEYS, made, object_name, BATCH)
+        due = Unread(new.connection, "n", BATCH + 1).due(("traces", "block", "contract"))
+        assert due == [Unit("traces", "", "", 9)]
+        assert len(new.rows("unread_units")) == 1
 
 
 def test_import_of_another_bundle_replaces_the_first(shards: tuple[Shard, Shard], folder: Path, tmp_path: Path) -> None:
