@@ -11,6 +11,19 @@ def backoff(failures_in_a_row: int) -> int:
     return int(min(2 ** max(failures_in_a_row - 1, 0), _MOST_INTERVALS))
 
 
+def is_due(due_at: datetime, now: datetime, longest: timedelta) -> bool:
+    """Return whether a stored due time has come, or is wrong.
+
+    A time further ahead than the longest pause was stored while the clock was ahead.
+    """
+    return not now < due_at <= now + longest
+
+
+def latest_due(now: datetime, interval: timedelta) -> datetime:
+    """Return the latest time that `next_due` returns; for `is_due` in SQL."""
+    return now + interval * _MOST_INTERVALS
+
+
 def next_due(now: datetime, interval: timedelta, failures_in_a_row: int = 0) -> datetime:
     """Return the next due time of a request repeated at an interval; each failure in a row delays it further.
 

@@ -33,7 +33,7 @@ def record_healthy(
     row = {
         "network": network,
         "status": status,
-        "status_since": before[0] if before else now,
+        "status_since": min(before[0], now) if before else now,
         "final_number": final_number,
         "failures_in_a_row": 0,
         "probed_at": now,
@@ -90,7 +90,7 @@ def record_unhealthy(
             update raw.network_states
             set
                 status = $status,
-                status_since = if(status = $status, status_since, $now),
+                status_since = if(status = $status, least(status_since, $now), $now),
                 detail = $detail,
                 failures_in_a_row = if($has_progressed, 1, failures_in_a_row + 1),
                 probed_at = $now,

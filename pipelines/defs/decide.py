@@ -73,8 +73,10 @@ def decide(
 
     All other work waits until LEDGERMART_CYCLE_SECONDS after the start of the last cycle.
 
+    A stored time may be ahead of the clock, if the clock was wrong. So all waits count from it in both directions.
+
     Args:
-        now: seconds of a monotonic clock.
+        now: seconds of the caller's clock.
     """
     # They may have been removed since.
     memory.left = [name for name in memory.left if name in networks and networks[name].is_enabled]
@@ -84,7 +86,7 @@ def decide(
     is_written = revision != memory.revision and (progress is None or revision != progress.control_revision)
     was_read = progress is not None and progress.was_read_to_end and memory.began_after != progress.batch_id
     was_found = memory.was_short and progress is not None and progress.is_behind
-    is_early = memory.began_at is not None and now - memory.began_at < settings.cycle_seconds
+    is_early = memory.began_at is not None and abs(now - memory.began_at) < settings.cycle_seconds
     if is_early and not (is_written or was_read or was_found or memory.left):
         return None
     warehouse = Warehouse(settings)
@@ -94,7 +96,7 @@ def decide(
     is_wanted = is_changed or was_read or has_price_work(progress)
     due = _healthy_first(due, progress, memory, is_urgent=was_read or was_found, is_wanted=is_wanted)
     is_wanted |= bool(due) or (progress is not None and progress.is_behind)
-    if not is_wanted and (memory.file_at is None or now - memory.file_at >= _FILE_SECONDS):
+    if not is_wanted and (memory.file_at is None or abs(now - memory.file_at) >= _FILE_SECONDS):
         memory.file_at = now
         is_wanted = progress is not None and not warehouse.is_newest_readable()
     if not is_wanted:
@@ -139,7 +141,7 @@ def due_networks(
         for name in sorted(tracked | pending)
         if name in networks
         and networks[name].is_enabled
-        and (name not in polled_at or now - polled_at[name] >= networks[name].poll_seconds)
+        and (name not in polled_at or abs(now - polled_at[name]) >= networks[name].poll_seconds)
     ]
     polled_at.update({network.name: now for network in polled})
     state = progress.networks if progress else {}
@@ -180,7 +182,7 @@ def _waits_after_failure(known: NetworkProgress | None, settings: Settings) -> b
     if known is None or not known.failures_in_a_row or not known.tried_at:
         return False
     apart = settings.cycle_seconds * backoff(known.failures_in_a_row)
-    return utc_now() - datetime.fromisoformat(known.tried_at) < timedelta(seconds=apart)
+    return abs(utc_now() - datetime.fromisoformat(known.tried_at)) < timedelta(seconds=apart)
 
 
 def _healthy_first(

@@ -44,7 +44,8 @@ class HistoryTimeBudget:
         left: timedelta = began_at + timedelta(seconds=cycle_seconds) - stored_now()
         self._store = store
         self._began = time.monotonic()
-        self._until = self._began + max(left.total_seconds(), _LEAST_SECONDS)
+        # The clock may have gone back since the start of the cycle.
+        self._until = self._began + max(min(left.total_seconds(), cycle_seconds), _LEAST_SECONDS)
         self._throttle = Throttle()
         self._is_changed = False
 

@@ -3,12 +3,13 @@
 It is only a cache, written from the warehouse at the end of each cycle; losing it costs one cycle.
 """
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import duckdb
 import msgspec
 
+from pipelines.due import is_due
 from pipelines.history.requests import waits_until
 from pipelines.prices.discovery_store import has_unfinished_discoveries
 from pipelines.raw.builds import is_behind, was_read_to_end
@@ -63,7 +64,8 @@ class NetworkProgress(msgspec.Struct, frozen=True):
 
     def is_history_due(self, now: datetime) -> bool:
         """Return whether history is unfinished and may continue."""
-        return self.has_unfinished_history and (self.waits_until is None or self.waits_until <= now)
+        is_waiting = self.waits_until is not None and not is_due(self.waits_until, now, timedelta(days=1))
+        return self.has_unfinished_history and not is_waiting
 
 
 class SourceProgress(msgspec.Struct, frozen=True):
@@ -75,6 +77,7 @@ class SourceProgress(msgspec.Struct, frozen=True):
         trouble: reason why the last poll, or the last reading of its market list, failed.
         due_at: time from which it may be polled again.
         error: error in the last cycle; None if there was none, or if that cycle did not include the source.
+        tried_at: time of the newest request, or turn, from which `due_at` counts; None before that.
     """
 
     polled_at: str | None
@@ -84,10 +87,12 @@ class SourceProgress(msgspec.Struct, frozen=True):
     due_at: str
     in_last_cycle: bool
     error: str | None
+    tried_at: str | None = None
 
     def is_due(self, now: datetime) -> bool:
-        """Return whether the source may be polled again."""
-        return datetime.fromisoformat(self.due_at) <= now
+        """Return whether the source may be polled again; also if the last request is ahead of the clock."""
+        is_ahead = self.tried_at is not None and datetime.fromisoformat(self.tried_at) > now
+        return is_ahead or datetime.fromisoformat(self.due_at) <= now
 
 
 class Progress(msgspec.Struct, frozen=True):

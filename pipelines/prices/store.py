@@ -67,16 +67,19 @@ class RouteRow:
 
 
 def lists_due(connection: duckdb.DuckDBPyConnection) -> list[str]:
-    """Return the sources in use with a market list that is due: at first use, then daily, sooner after a failure."""
+    """Return the sources in use with a market list that is due: at first use, then daily, sooner after a failure.
+
+    A list that was read ahead of the clock, which was wrong then, is due.
+    """
     rows = connection.execute(
         """
         select used.source_id
         from raw.price_sources_in_use as used
         left join raw.market_lists as lists on used.source_id = lists.source_id
-        where lists.source_id is null or lists.due_at <= ?
+        where lists.source_id is null or lists.due_at <= $now or lists.tried_at > $now
         order by used.source_id
         """,
-        [stored_now()],
+        {"now": stored_now()},
     ).fetchall()
     return [source_id for (source_id,) in rows]
 
@@ -129,7 +132,7 @@ def record_failed_list(
             "insert into raw.market_lists values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [
                 *(source_id, collected_at, count, now, error, failures + 1),
-                *(since if failures else now, next_due(now, interval, failures + 1), batch_id),
+                *(min(since, now) if failures else now, next_due(now, interval, failures + 1), batch_id),
             ],
         )
         record_failure(connection, source_id, "markets", (None, None), error, batch_id)
@@ -158,7 +161,8 @@ def polls_due(
     """Return the markets and price types to poll now, by source, each once for all pairs.
 
     A price wanted since the source's turn in this interval waits for the next interval. So one tenant's new pair never
-    changes when prices of another tenant are polled.
+    changes when prices of another tenant are polled. A poll or turn ahead of the clock, which was wrong then, delays
+    nothing.
     """
     now = stored_now()
     due: dict[str, list[tuple[str, str]]] = {}
@@ -168,12 +172,12 @@ def polls_due(
         from raw.wanted_prices as wanted
         left join raw.price_polls as polls on wanted.source_id = polls.source_id
         left join raw.price_turns as turns on wanted.source_id = turns.source_id
-        where polls.source_id is null or polls.due_at <= ?
+        where polls.source_id is null or polls.due_at <= $now or polls.polled_at > $now
         order by wanted.source_id, wanted.market_id, wanted.price_type
         """,
-        [now],
+        {"now": now},
     ).fetchall():
-        if turn_at is None or next_due(turn_at, intervals[source_id]) <= now:
+        if turn_at is None or not turn_at <= now < next_due(turn_at, intervals[source_id]):
             due.setdefault(source_id, []).append((market_id, price_type))
     return due
 
@@ -264,7 +268,7 @@ def _record_poll(
         "insert into raw.price_polls values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
             *(source_id, polled_at, *counts, error, failures),
-            since if (before > 0) == (failures > 0) else polled_at,
+            min(since, polled_at) if (before > 0) == (failures > 0) else polled_at,
             *(next_due(polled_at, interval, failures), batch_id),
         ],
     )

@@ -26,16 +26,27 @@ def is_behind(connection: duckdb.DuckDBPyConnection) -> bool:
 
         select
             built.batch_id is null
+            -- The clock was ahead, and times of later changes are before that of the build.
+            or built.finished_at > $now
             or exists (select 1 from raw.changes where changes.batch_id > built.batch_id)
             or exists (select 1 from raw.price_changes where price_changes.batch_id > built.batch_id)
             or built.control_revision is distinct from (select max(revision) from raw.control_revisions)
             or built.batch_id is distinct from (select max(batch_id) from raw.publications)
             or exists (select 1 from raw.reorganisations where reorganisations.batch_id > built.batch_id)
-            or exists (select 1 from raw.network_states where network_states.status_since > built.finished_at)
-            or exists (select 1 from raw.price_polls where price_polls.status_since > built.finished_at)
-            or exists (select 1 from raw.market_lists where market_lists.status_since > built.finished_at)
+            or exists (
+                select 1
+                from (
+                    select status_since from raw.network_states
+                    union all
+                    select status_since from raw.price_polls
+                    union all
+                    select status_since from raw.market_lists
+                ) as states
+                where states.status_since > built.finished_at and states.status_since <= $now
+            )
         from built
-        """
+        """,
+        {"now": stored_now()},
     ).fetchone()
     assert row is not None
     return bool(row[0])

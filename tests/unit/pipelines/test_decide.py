@@ -8,13 +8,17 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import duckdb
 import msgspec
 import pytest
 
 from control.settings import load_settings
 from pipelines.defs import decide as decisions
+from pipelines.defs import time_budget
 from pipelines.defs.decide import Cycle, Memory, decide
+from pipelines.defs.time_budget import HistoryTimeBudget
 from pipelines.deliver.progress import NetworkProgress, Progress, SourceProgress
+from pipelines.raw.database import create_tables
 from warehouse.versions import Publication
 
 _CYCLE_SECONDS = 30
@@ -204,3 +208,27 @@ def test_removed_networks_are_not_retried(scene: Scene, monkeypatch: pytest.Monk
     scene.due = []
     scene.end()
     assert scene.look(after=1) is None
+
+
+def test_sensor_begins_cycles_after_its_clock_was_set_back(scene: Scene) -> None:
+    assert scene.look(after=1e9) == Cycle(["one"], is_short=True)
+    scene.end()
+    assert scene.look(after=-1e9) == Cycle(["one"], is_short=True)
+
+
+@pytest.mark.parametrize("days", [-1826, 0, 1826])
+def test_past_data_gets_at_most_the_time_between_cycles(days: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    with duckdb.connect() as connection:
+        create_tables(connection)
+        began = _NOON.replace(tzinfo=None)
+        connection.execute("insert into raw.batches values (1, 'a run', ?, null)", [began])
+        monkeypatch.setattr(time_budget, "stored_now", lambda: began + timedelta(days=days))
+        monkeypatch.setattr(time_budget, "time", SimpleNamespace(monotonic=lambda: passed[-1]))
+        store = SimpleNamespace(read=nullcontext)
+        monkeypatch.setattr(time_budget, "read_revision", lambda _: None)
+        passed = [100.0]
+        budget = HistoryTimeBudget(connection, cast(Any, store), 1, 60)
+        lasts = 2 if days > 0 else 60
+        for seconds, is_over in ((lasts - 0.1, False), (lasts, True)):
+            passed.append(100.0 + seconds)
+            assert budget.is_over() == is_over

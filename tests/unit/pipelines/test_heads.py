@@ -192,3 +192,10 @@ def test_failed_network_waits_and_comes_last(
     found, asked = due(monkeypatch, tmp_path, states, {"good": 10}, is_changed=is_changed)
     assert found == (["good", "a-bad"] if is_due else ["good"])
     assert asked == ["good"]
+
+
+def test_times_ahead_of_the_clock_delay_no_network(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    bad = state(failures_in_a_row=1, tried_at=tried(-5 * 365 * 86_400))
+    waiting = state(has_unfinished_history=True, waits_until=datetime.now(UTC) + timedelta(days=2))
+    found, _ = due(monkeypatch, tmp_path, {"a-bad": bad, "waiting": waiting}, {}, polled_at={"a-bad": 1e9})
+    assert found == ["waiting", "a-bad"]

@@ -25,3 +25,16 @@ def test_network_in_error_keeps_its_reason_when_over_budget(tmp_path: Path) -> N
         assert connection.execute("select status, detail from raw.network_states").fetchall() == [
             ("WrongChain", "another chain")
         ]
+
+
+@pytest.mark.parametrize("is_healthy", [True, False])
+def test_time_of_a_status_is_corrected_after_the_clock_was_ahead(is_healthy: bool, tmp_path: Path) -> None:
+    with open_warehouse(tmp_path / "warehouse.duckdb") as connection:
+        for batch in (1, 2):
+            if is_healthy:
+                record_healthy(connection, "n", {"head_number": 9}, 9, batch)
+            else:
+                record_unhealthy(connection, "n", "WrongChain", "eth_chainId", (None, None), "another chain", batch)
+            corrected = connection.execute("select status_since < '2900-01-01' from raw.network_states").fetchone()
+            connection.execute("update raw.network_states set status_since = '2900-01-01'")
+        assert corrected == (True,)

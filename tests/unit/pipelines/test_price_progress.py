@@ -20,7 +20,7 @@ from pipelines.prices.discovery_store import (
     store_part,
 )
 from pipelines.prices.routes import update_routes
-from pipelines.prices.store import record_failed_list, record_failed_poll, replace_markets, store_poll
+from pipelines.prices.store import record_failed_list, record_failed_poll, record_turns, replace_markets, store_poll
 from pipelines.raw.builds import (
     has_prices_to_build,
     is_behind,
@@ -167,3 +167,31 @@ def test_prices_are_built_while_pairs_exist_and_once_afterwards(raw: Raw) -> Non
     assert has_prices_to_build(raw.connection)
     _publish(raw)
     assert not has_prices_to_build(raw.connection)
+
+
+@pytest.mark.parametrize("table", ["market_lists set tried_at", "price_polls set polled_at", "price_turns set turn_at"])
+def test_source_is_due_if_its_last_request_is_ahead_of_the_clock(table: str, raw: Raw, tmp_path: Path) -> None:
+    raw.snapshot(pricing(pair(1)))
+    replace_markets(raw.connection, "src_kraken", [listed("BTC", "USD")], raw.batch)
+    update_routes(raw.connection, SOURCES, raw.batch)
+    _poll(raw, "100")
+    record_turns(raw.connection, {"src_kraken": AGE}, stored_now())
+    assert not has_price_work(_end_cycle(raw, tmp_path))
+    raw.query(f"update raw.{table} = '2900-01-01'")
+    raw.batch += 1
+    assert has_price_work(_end_cycle(raw, tmp_path))
+
+
+@pytest.mark.parametrize("table", ["price_polls set status_since", "transforms set finished_at"])
+def test_times_ahead_of_the_clock_neither_hide_changes_nor_repeat_builds(table: str, raw: Raw) -> None:
+    raw.snapshot(pricing(pair(1)))
+    replace_markets(raw.connection, "src_kraken", [listed("BTC", "USD")], raw.batch)
+    update_routes(raw.connection, SOURCES, raw.batch)
+    _poll(raw, "100")
+    _publish(raw)
+    raw.query(f"update raw.{table} = '2900-01-01'")
+    assert is_behind(raw.connection) == table.startswith("transforms")
+    raw.batch += 1
+    # The time shown is corrected by the next poll.
+    _poll(raw, "100")
+    assert raw.query("select max(status_since) < '2900-01-01' from raw.price_polls") == [(True,)]

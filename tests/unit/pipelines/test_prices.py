@@ -259,3 +259,19 @@ def test_failing_source_is_polled_less_often_and_has_a_failing_since(raw: Raw) -
     assert again[1:3] == (2, failed[2])
     assert again[3] > failed[3]  # type: ignore[operator]
     assert polls_due(raw.connection, INTERVALS) == {}
+
+
+def test_source_polled_while_the_clock_was_ahead_is_due_at_once(raw: Raw, monkeypatch: pytest.MonkeyPatch) -> None:
+    ahead = NOON + timedelta(days=1826)
+    monkeypatch.setattr("pipelines.prices.store.stored_now", lambda: _naive(ahead))
+    _begun(raw, pair(1))
+    _poll(raw, polled("100"), at=ahead)
+    record_turns(raw.connection, INTERVALS, _naive(ahead))
+    monkeypatch.setattr("pipelines.prices.store.stored_now", lambda: _naive(NOON))
+    assert lists_due(raw.connection) == ["src_kraken"]
+    assert list(polls_due(raw.connection, INTERVALS)) == ["src_kraken"]
+    _list(raw, ("BTC", "USD"))
+    _poll(raw, polled("100"), at=NOON)
+    record_turns(raw.connection, INTERVALS, _naive(NOON))
+    assert lists_due(raw.connection) == []
+    assert polls_due(raw.connection, INTERVALS) == {}
