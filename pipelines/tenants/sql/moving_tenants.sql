@@ -3,7 +3,7 @@
 with newest as (
     select
         tenant_id,
-        max(raised_at) as raised_at,
+        arg_max(raised_at, data_version) as raised_at,
         arg_max(revision, data_version) as revision,
         arg_max(failing, data_version) as failing
     from raw.tenant_versions
@@ -129,6 +129,7 @@ where
     )
     or (
         tenants.tenant_id in (select tenant_id from late)
-        and epoch_ms(newest.raised_at) // (1000 * $seconds) < epoch_ms($now) // (1000 * $seconds)
+        -- If the clock was ahead, the period of the last number is still to come.
+        and epoch_ms(newest.raised_at) // (1000 * $seconds) != epoch_ms($now) // (1000 * $seconds)
     )
 order by tenants.tenant_id;

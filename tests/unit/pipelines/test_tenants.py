@@ -187,3 +187,17 @@ def test_newest_data_version_and_those_of_the_last_day_are_kept(scene: Scene) ->
     scene.build()
     assert scene.numbers() == {"a": 3}
     assert scene.connection.execute("select distinct tenant_id from raw.tenant_horizons").fetchall() == [("a",)]
+
+
+def test_number_raised_while_the_clock_was_ahead_does_not_stop_as_of(scene: Scene) -> None:
+    scene.build()
+    for block, days in ((30, 1826), (40, -1826)):
+        scene.collect(block)
+        scene.now += timedelta(days=days)
+        assert scene.build() == ["a", "b"]
+    assert scene.shown()[1] == [40, 40, 32]
+    # Then once in a period again.
+    scene.collect(50)
+    assert scene.build() == []
+    scene.now += timedelta(seconds=PERIOD)
+    assert scene.build() == ["a", "b"]
