@@ -63,8 +63,11 @@ def settle(connection: duckdb.DuckDBPyConnection, network: str, final_number: in
         "select settling_number, settling_since from raw.known_chains where network = ?", [network]
     ).fetchone()
     settling, since = row or (None, None)
-    if since is not None and now - since < SETTLED_AFTER:
+    if since is not None and abs(now - since) < SETTLED_AFTER:
         return
+    if since is not None and since > now:
+        # The clock was ahead, so the age of the candidate is unknown.
+        settling = None
     # Only a stored block can be compared later.
     newest = connection.execute(
         "select max(block_number) from raw.blocks where network = ? and block_number <= ?", [network, final_number]

@@ -20,3 +20,15 @@ def test_a_block_that_was_final_for_an_hour_is_settled_and_not_after_59_minutes(
             return read_known_chain(raw.connection, "n").settled_number
 
         assert [settled_after(minutes) for minutes in (0, 59, 60)] == [-1, -1, 7]
+
+
+def test_candidate_of_a_clock_that_was_ahead_is_replaced_and_not_settled() -> None:
+    began = NOON.replace(tzinfo=None)
+    with raw_warehouse() as raw:
+        columns = "network, block_number, block_hash, block_time, batch_id"
+        raw.connection.execute(f"insert into raw.blocks ({columns}) values ('n', 7, '0x', ?, 1)", [began])
+        settled = []
+        for since in (timedelta(days=1826), timedelta(), timedelta(hours=1)):
+            settle(raw.connection, "n", 7, began + since)
+            settled.append(read_known_chain(raw.connection, "n").settled_number)
+        assert settled == [-1, -1, 7]
