@@ -10,7 +10,7 @@ import polars as pl
 
 from control.clock import stored_now
 from pipelines.balances.readings import add_balance_observations, add_supply_observations
-from pipelines.due import next_due
+from pipelines.due import latest_due, next_due
 from pipelines.raw.builds import has_relation
 from pipelines.raw.database import named, sql, transaction
 from pipelines.raw.usage import read_budget, record_usage
@@ -103,7 +103,7 @@ def has_open_attestations(connection: duckdb.DuckDBPyConnection) -> bool:
                 select 1
                 from raw.attestations as known
                 anti join held on known.subject_key = held.subject_key
-                where known.attested_at is null and coalesce(known.due_at <= $now, true)
+                where known.attested_at is null and coalesce(known.due_at <= $now or known.due_at > $latest, true)
             )
             or exists (
                 select 1
@@ -115,7 +115,7 @@ def has_open_attestations(connection: duckdb.DuckDBPyConnection) -> bool:
                     and list_contains($open, coalesce(known.status, requests.status))
             )
         """,
-        {"open": _OPEN, "now": stored_now()},
+        {"open": _OPEN, **_now()},
     ).fetchall()
     return bool(found[0])
 
@@ -289,11 +289,11 @@ def open_attestations(connection: duckdb.DuckDBPyConnection, network: str) -> li
         from raw.attestations as known
         inner join raw.control_subjects as subjects on known.subject_key = subjects.subject_key
         where
-            known.network = ?
+            known.network = $network
             and known.attested_at is null
             and subjects.tenant_id not in (select tenant_id from raw.control_held_tenants)
             and (
-                coalesce(known.due_at <= ?, true)
+                coalesce(known.due_at <= $now or known.due_at > $latest, true)
                 or exists (
                     select 1
                     from raw.attestation_requests as requests
@@ -309,7 +309,7 @@ def open_attestations(connection: duckdb.DuckDBPyConnection, network: str) -> li
             known.subject_key,
             known.attestation_number
         """,
-        [network, stored_now()],
+        {"network": network, **_now()},
     ).fetchall()
     return [Attestation(*row) for row in rows]
 
@@ -454,6 +454,12 @@ def refuse_attestation(connection: duckdb.DuckDBPyConnection, attestation: Attes
             "update raw.attestations set due_at = ? where subject_key = ? and attestation_number = ?",
             [next_due(stored_now(), _TRIED_EVERY, refusals), *of_it],
         )
+
+
+def _now() -> dict[str, datetime]:
+    """Return the present instant and the latest due time that may be stored now."""
+    now = stored_now()
+    return {"now": now, "latest": latest_due(now, _TRIED_EVERY)}
 
 
 def _set_requests(connection: duckdb.DuckDBPyConnection, attestation: Attestation, status: str, error: str) -> None:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import duckdb
 
 from control.clock import stored_now
+from pipelines.due import is_due
 from pipelines.extract.errors import CallRefused, ExtractError
 from pipelines.extract.units import Unit, UnitKind
 from pipelines.raw.database import transaction
@@ -45,6 +46,10 @@ class _State(NamedTuple):
     batch_id: int
     next_try_at: datetime
 
+    def is_due(self, now: datetime) -> bool:
+        """Return whether the unit may be tried again."""
+        return is_due(self.next_try_at, now, _LONGEST_PAUSE)
+
 
 class Unread:
     """The units of one network in one cycle; see `pipelines.extract.units.UnreadUnits`."""
@@ -66,7 +71,7 @@ class Unread:
                     or address in (select address from raw.control_subjects where network = $network)
                 )
                 -- A file that is needed is tried again within a day.
-                and (unit_kind != 'file' or failed_at > $now - interval 2 days)
+                and (unit_kind != 'file' or failed_at between $now - interval 2 days and $now)
             """,
             {"network": network, "now": stored_now()},
         ).fetchall()
@@ -137,7 +142,7 @@ class Unread:
         due = [
             (state.next_try_at, unit)
             for unit, state in self._units.items()
-            if unit.kind in kinds and state.next_try_at <= now and state.batch_id < self._batch_id
+            if unit.kind in kinds and state.is_due(now) and state.batch_id < self._batch_id
         ]
         return [unit for _, unit in sorted(due, key=lambda one: (one[0], one[1].address, one[1].part))]
 
@@ -147,9 +152,7 @@ class Unread:
         return {
             unit.address
             for unit, state in self._units.items()
-            if unit.kind == kind
-            and (state.next_try_at > now or not is_waiting)
-            and (state.failures > 0 or not is_repeated)
+            if unit.kind == kind and not (is_waiting and state.is_due(now)) and (state.failures > 0 or not is_repeated)
         }
 
     def blame_the_node(self) -> str | None:

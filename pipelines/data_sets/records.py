@@ -71,7 +71,8 @@ def due_data_sets(connection: duckdb.DuckDBPyConnection, network: str, data_sets
                 f"delete from raw.{table} where network = ? and not list_contains(?, data_set)", [network, names]
             )
     listed = connection.execute(
-        "select data_set from raw.data_sets where network = ? and listed_at > ?", [network, stored_now() - _FRESH]
+        "select data_set from raw.data_sets where network = ? and listed_at > ? and listed_at <= ?",
+        [network, (now := stored_now()) - _FRESH, now],
     ).fetchall()
     return [data_set for data_set in data_sets if (data_set.name,) not in listed]
 

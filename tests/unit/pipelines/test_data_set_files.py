@@ -1,17 +1,19 @@
 """Files of data sets by their names: which blocks or day they hold, and which other files belong to them."""
 
 from collections.abc import Iterator, Sequence
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from control.networks.data_sets import DataSet
 from control.ranges import BlockRange
-from pipelines.data_sets import listing
+from pipelines.data_sets import listing, records
 from pipelines.data_sets.errors import FileRefused
 from pipelines.data_sets.listing import File, Unit, list_units, unchanged
 from pipelines.data_sets.reader import Reader, open_reader
+from pipelines.data_sets.records import due_data_sets, note_listing
+from tests.unit.pipelines.pricing import raw_warehouse
 
 _LISTED = [("s3://bucket/logs/date=2024-01-01/a.parquet", 5, datetime(2024, 1, 2))]  # noqa: DTZ001 - as DuckDB returns it
 
@@ -180,3 +182,15 @@ def test_files_of_a_store_are_listed_without_a_request_for_each() -> None:
     store, past = StoreOfOneFile(), data_set("s3://bucket", "logs/date={date}/*.parquet")
     assert list_units(store, past, "logs") == [Unit(past, (File(*_LISTED[0]),), None, date(2024, 1, 1))]
     assert store.listed[1] == ["s3://bucket/logs/date=*/*.parquet"]
+
+
+def test_listing_counts_for_an_hour_unless_the_clock_was_ahead(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    past, noon = data_set(folder, "date={date}/*.parquet"), datetime(2026, 1, 1, 12)  # noqa: DTZ001 - as DuckDB returns it
+    due = []
+    with raw_warehouse() as raw:
+        for listed_at, now in ((0, 59), (0, 60), (10**6, 0)):
+            monkeypatch.setattr(records, "stored_now", lambda at=listed_at: noon + timedelta(minutes=at))
+            note_listing(raw.connection, "local", past.name, None)
+            monkeypatch.setattr(records, "stored_now", lambda at=now: noon + timedelta(minutes=at))
+            due.append(due_data_sets(raw.connection, "local", [past]))
+    assert due == [[], [past], [past]]

@@ -103,3 +103,15 @@ def test_status_counts_units_and_names_no_address(cycles: Cycles) -> None:
     assert detail is not None
     assert "1 blocks of addresses, 1 calls of contracts, 1 contracts" in detail
     assert not any(unit.address in detail for unit in (TOKEN, CALL, BLOCK))
+
+
+def test_unit_that_failed_while_the_clock_was_ahead_is_tried_again_at_once(cycles: Cycles) -> None:
+    file = Unit("file", "0x", "transfers/1.parquet")
+    unread = cycles.next(timedelta(days=1826))
+    for unit in (TOKEN, file):
+        unread.failed(unit, REFUSED, is_proven=True)
+    unread = cycles.next(timedelta(days=-1826))
+    assert unread.due(KINDS) == [TOKEN]
+    assert unread.addresses_of("contract", is_waiting=True) == set()
+    # A file is forgotten where it is not needed any more.
+    assert unread.left_out(file) is None
