@@ -49,10 +49,11 @@ again as (
         and coalesce(checks.block_number != $head, true)
         and (
             checks.confirmed_at is null
+            or checks.read_at > $now
             or checks.read_at <= $now::timestamp - if(
                 checks.metadata_status = 'Contradicted', interval 1 hour, interval 1 day
             )
-            or requests.requested_at > checks.read_at
+            or (requests.requested_at > checks.read_at and requests.requested_at <= $now)
         )
 ),
 

@@ -24,7 +24,7 @@ with read as (
             checks.found_name,
             checks.found_decimals
         ) as is_found_again,
-        coalesce(requests.accepted_at >= checks.found_at, false) as is_accepted
+        coalesce(requests.accepted_at between checks.found_at and $now, false) as is_accepted
     from incoming
     left join raw.token_metadata as known
         on
@@ -73,5 +73,5 @@ select
         when outcome in ('Agrees', 'Replaces') then compared_at
         when outcome = 'Contradicts' then confirmed_at
     end as confirmed_at,
-    case when outcome = 'Contradicts' then if(is_found_again, found_at, compared_at) end as found_at
+    case when outcome = 'Contradicts' then if(is_found_again, least(found_at, compared_at), compared_at) end as found_at
 from decided;

@@ -157,3 +157,21 @@ def test_contract_is_reread_at_another_block_at_intervals_and_on_request(contrac
     # A contract that an older release read.
     contract.connection.execute("delete from raw.metadata_checks")
     assert contract.is_pending()
+
+
+def test_readings_requests_and_acceptances_ahead_of_the_clock_do_not_count(contract: Contract) -> None:
+    contract.read(TRUE, TRUE)
+    years = timedelta(days=1826)
+    contract.now += years
+    contract.request(accept=True)
+    contract.read(RENAMED)
+    contract.now -= years
+    # The reading is ahead, and is repeated at once; the change counts as found then.
+    assert contract.is_pending()
+    contract.read(RENAMED)
+    assert contract.shown == (TRUE, "Contradicted")
+    # The request is ahead, and requests nothing now.
+    assert not contract.is_pending()
+    contract.request(accept=True)
+    contract.read(RENAMED)
+    assert contract.shown == (RENAMED, "Confirmed")
