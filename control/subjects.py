@@ -348,8 +348,8 @@ def set_tracking(
     """Open or close the tracking window of a subject; asking for the state it is in changes nothing.
 
     Times are cut to the second. Windows neither overlap nor run backwards, even if the clock does: a window opens no
-    earlier than the last one closed, and closes no earlier than it opened. One opened and closed within a second is
-    empty.
+    earlier than the last one closed. One opened and closed within a second is empty. If the clock was ahead, one that
+    closes before it opened is deleted, and one with an end to come ends where the next one opens.
 
     Args:
         session: a write transaction.
@@ -383,10 +383,15 @@ def set_tracking(
                     "not-fungible",
                     "the contract is not a fungible token, so there are no amounts to track",
                 )
-            opened_at = second if newest is None or newest.closed_at is None else max(second, newest.closed_at)
+            opened_at = second
+            if newest is not None and newest.closed_at is not None:
+                newest.closed_at = max(min(second, newest.closed_at), newest.opened_at)
+                opened_at = max(second, newest.closed_at)
             session.add(TrackingWindow(subject_key=locked.subject_key, opened_at=opened_at, opened_by=principal.key_id))
+        elif newest is not None and second < newest.opened_at:
+            session.delete(newest)
         elif newest is not None:
-            newest.closed_at = max(second, newest.opened_at)
+            newest.closed_at = second
         locked.updated_at = max(moment, locked.updated_at)
         action = _ACTIONS[subject.kind].tracking
         before, after = ({"trackingStatus": "enabled" if state else "disabled"} for state in (is_open, enabled))

@@ -220,11 +220,22 @@ def test_windows_never_run_backwards_nor_overlap(world: World, main: str) -> Non
     track(world, token, False, NOON + timedelta(seconds=5))  # the clock was set back
     track(world, token, True, NOON + timedelta(seconds=7))
     track(world, token, False, NOON + timedelta(seconds=12))
-    assert spans(world, token) == [
-        (NOON, NOON),
-        (NOON + timedelta(seconds=10), NOON + timedelta(seconds=10)),
-        (NOON + timedelta(seconds=10), NOON + timedelta(seconds=12)),
-    ]
+    assert spans(world, token) == [(NOON, NOON), (NOON + timedelta(seconds=7), NOON + timedelta(seconds=12))]
+
+
+@on_both
+def test_tracking_follows_the_true_time_after_the_clock_was_ahead(world: World, main: str) -> None:
+    token, years = add_token(world), timedelta(days=1826)
+    # Opened ahead.
+    track(world, token, True, NOON + years)
+    track(world, token, False, NOON)
+    track(world, token, True, NOON + timedelta(seconds=1))
+    # Closed ahead.
+    track(world, token, False, NOON + years)
+    track(world, token, True, NOON + timedelta(seconds=2))
+    track(world, token, False, NOON + timedelta(seconds=3))
+    times = [NOON + timedelta(seconds=second) for second in (1, 2, 3)]
+    assert spans(world, token) == [(times[0], times[1]), (times[1], times[2])]
 
 
 def test_windows_stay_in_order_for_any_requests_and_clock(world: World, main: str) -> None:
