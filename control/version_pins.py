@@ -5,7 +5,7 @@ Which versions there are, and which of them go, is the warehouse's affair.
 
 from datetime import datetime, timedelta
 
-from sqlalchemy import delete, select
+from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
 
 from control.clock import utc_now
@@ -40,7 +40,7 @@ def pinned(
 
 
 def pinned_while_removing(session: Session, now: datetime | None = None, *, shard: int | None = None) -> set[int]:
-    """Return the versions that are pinned, and delete expired pins.
+    """Return the versions that are pinned; delete expired pins, and shorten those longer than a pin of now.
 
     No further pin is recorded before the transaction ends.
 
@@ -51,6 +51,9 @@ def pinned_while_removing(session: Session, now: datetime | None = None, *, shar
     _wait_for_others(session)
     now = now or utc_now()
     session.execute(delete(VersionPin).where(VersionPin.pinned_until <= now))
+    # Later ends were recorded while a clock was ahead.
+    until = now + HELD_FOR + RESOLUTION
+    session.execute(update(VersionPin).where(VersionPin.pinned_until > until).values(pinned_until=until))
     return pinned(session, now, shard=shard)
 
 

@@ -106,7 +106,7 @@ class ShardPublisher:
         old = [
             served
             for served, follower in pairwise(kept[:-1])
-            if served.version not in pinned and now - follower.published_at > grace
+            if served.version not in pinned and abs(now - follower.published_at) > grace
         ]
         serving.forget(session, self._shard, [served.version for served in old])
         return old

@@ -455,7 +455,7 @@ def remove_old_versions(
     size = sum(path.stat().st_size for path in versions.values())
     removed = []
     for version in removable:
-        is_old = moment - superseded_at[version] > grace_seconds
+        is_old = abs(moment - superseded_at[version]) > grace_seconds
         if is_old or size > budget_bytes:
             size -= versions[version].stat().st_size
             versions[version].unlink()
@@ -464,6 +464,6 @@ def remove_old_versions(
         leftover.unlink()
     for spilled in serving_dir.glob("marts-*.duckdb.tmp"):
         # DuckDB spill files of a killed reader. New ones may belong to a reader that still has the version open.
-        if not spilled.with_suffix("").exists() and moment - spilled.stat().st_mtime > grace_seconds:
+        if not spilled.with_suffix("").exists() and abs(moment - spilled.stat().st_mtime) > grace_seconds:
             shutil.rmtree(spilled)
     return removed

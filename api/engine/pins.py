@@ -62,7 +62,7 @@ class Pins:
         now = self._clock()
         if is_new:
             self._check_budget(tenant_id, now)
-        if now - self._recorded.get((version, tenant_id), _LONG_AGO) < version_pins.RESOLUTION:
+        if abs(now - self._recorded.get((version, tenant_id), _LONG_AGO)) < version_pins.RESOLUTION:
             return None
         return partial(self._record, version, tenant_id, now)
 
@@ -82,11 +82,11 @@ class Pins:
                 "the published version was removed during the request; repeat the request",
                 headers={"Retry-After": "1"},
             )
-        self._recorded = {known: at for known, at in self._recorded.items() if now - at < version_pins.RESOLUTION}
+        self._recorded = {known: at for known, at in self._recorded.items() if abs(now - at) < version_pins.RESOLUTION}
         self._recorded[version, tenant_id] = now
 
     def _check_budget(self, tenant_id: str, now: datetime) -> None:
-        if now - self._checked.get(tenant_id, _LONG_AGO) < _CHECKED_FOR:
+        if abs(now - self._checked.get(tenant_id, _LONG_AGO)) < _CHECKED_FOR:
             return
         with self._store.read() as session:
             pinned = version_pins.pinned(session, now, shard=self._shard)

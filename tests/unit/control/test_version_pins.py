@@ -92,3 +92,14 @@ def test_pins_belong_to_the_shard_of_their_tenant(store: ControlStore) -> None:
         assert version_pins.pinned(session, NOON, shard=0) == {7}
         assert version_pins.pinned_while_removing(session, NOON, shard=1) == {8}
         assert version_pins.pinned_while_removing(session, NOON) == {7, 8}
+
+
+@on_both
+def test_a_pin_of_a_clock_that_was_ahead_ends_an_hour_after_the_next_removal(store: ControlStore) -> None:
+    with store.write() as session:
+        version_pins.pin(session, 7, tenant(session), NOON + 1826 * 24 * HOUR)
+    with store.write() as session:
+        assert version_pins.pinned_while_removing(session, NOON) == {7}
+    with store.write() as session:
+        assert version_pins.pinned_while_removing(session, NOON + HOUR) == {7}
+        assert version_pins.pinned_while_removing(session, NOON + HOUR + MINUTE) == set()

@@ -5,10 +5,14 @@ import os
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any, cast
 
 import duckdb
 import pytest
 
+from control.serving import Served
+from control.settings import load_settings
+from warehouse import shared
 from warehouse.versions import (
     PointerError,
     Publication,
@@ -212,6 +216,15 @@ def test_old_versions_are_removed_after_the_grace_period_or_over_budget(marts: P
     assert remove_old_versions(serving, grace_seconds=900, budget_bytes=10**12) == [1]
     assert remove_old_versions(serving, grace_seconds=900, budget_bytes=0) == [2, 3]
     assert sorted(published_versions(serving)) == [4, 5]
+
+
+def test_version_superseded_while_the_clock_was_ahead_is_removed(marts: Path, tmp_path: Path) -> None:
+    serving = tmp_path / "serving"
+    for batch in range(1, 5):
+        publish(marts, serving, batch)
+    ahead = time.time() + 1826 * 86_400
+    os.utime(published_versions(serving)[2], (ahead, ahead))
+    assert remove_old_versions(serving, grace_seconds=900, budget_bytes=10**12) == [1]
 
 
 def test_spill_files_of_a_killed_reader_are_deleted_after_its_version(marts: Path, tmp_path: Path) -> None:
@@ -444,3 +457,13 @@ def test_a_version_replaces_the_one_that_was_in_force_before_the_build(marts: Pa
     assert control.served[0] == 2
     begin_build()
     assert _publish_shared(marts, serving, control, batch=9, recorded=1)[0] == 3
+
+
+def test_served_version_superseded_while_the_clock_was_ahead_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    published_at = [now, now + timedelta(days=1826), now, now]
+    kept = [Served(number, f"object {number}", 1, "", "{}", at) for number, at in enumerate(published_at, 1)]
+    monkeypatch.setattr(shared.serving, "read_kept", lambda *_: kept)
+    monkeypatch.setattr(shared.serving, "forget", lambda *_: None)
+    publisher = shared.ShardPublisher(load_settings({}), cast(Any, None))
+    assert publisher.forget_old_versions(cast(Any, None), set(), now) == kept[:1]
