@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from sqlalchemy import select, update
+from sqlalchemy import or_, select, update
 from sqlalchemy.orm import Session
 
 from control import audit, ids
@@ -25,6 +25,8 @@ KEY_PREFIX = "key_"
 _SECRET_BYTES = 32
 _BEARER = re.compile(r"lm_([0-9a-z]{26})_([0-9a-f]{64})")
 _USE_RESOLUTION = timedelta(minutes=1)
+# A recorded use further ahead is from a clock that was wrong; the clocks of nodes differ by less.
+_MOST_AHEAD = timedelta(days=1)
 
 
 class Role(StrEnum):
@@ -133,17 +135,16 @@ def is_in_force(session: Session, tenant_id: str, key_id: str) -> bool:
 
 def is_touch_due(principal: Principal, now: datetime | None = None) -> bool:
     """Say whether this use should be recorded by `touch`: use is known to the minute, to save writes."""
-    return principal.last_used_at is None or (now or utc_now()) - principal.last_used_at >= _USE_RESOLUTION
+    last = principal.last_used_at
+    return last is None or not -_MOST_AHEAD < (now or utc_now()) - last < _USE_RESOLUTION
 
 
 def touch(session: Session, key_id: str, now: datetime | None = None) -> None:
-    """Record the use of a key, cut to the minute, if none as late is recorded."""
+    """Record the use of a key, cut to the minute, if none as late is recorded; one too far ahead is replaced."""
     minute = (now or utc_now()).replace(second=0, microsecond=0)
-    session.execute(
-        update(ApiKey)
-        .where(ApiKey.id == key_id, (ApiKey.last_used_at.is_(None)) | (ApiKey.last_used_at < minute))
-        .values(last_used_at=minute)
-    )
+    last = ApiKey.last_used_at
+    is_replaced = (last.is_(None), last < minute, last > minute + _MOST_AHEAD)
+    session.execute(update(ApiKey).where(ApiKey.id == key_id, or_(*is_replaced)).values(last_used_at=minute))
 
 
 def require(principal: Principal, role: str) -> None:

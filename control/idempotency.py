@@ -6,7 +6,7 @@ The API decides which requests are replayed, and which headers a replay leaves o
 import re
 from datetime import datetime, timedelta
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import delete, func, or_, select
 from sqlalchemy.orm import Session
 
 from control.clock import utc_now
@@ -35,7 +35,7 @@ def find(session: Session, tenant_id: str, key: str, now: datetime | None = None
     if session.get_bind().dialect.name == "postgresql":
         session.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(f"{tenant_id} {key}", 0))))
     record = session.get(IdempotencyRecord, (tenant_id, key))
-    return record if record is not None and record.created_at > (now or utc_now()) - LIFETIME else None
+    return record if record is not None and abs((now or utc_now()) - record.created_at) < LIFETIME else None
 
 
 def store(
@@ -79,11 +79,12 @@ def store(
 
 
 def purge(session: Session, now: datetime | None = None) -> int:
-    """Delete the expired answers of all tenants, and return their number."""
+    """Delete the expired answers of all tenants, also those from a clock that was ahead, and return their number."""
+    now = now or utc_now()
     return len(
         session.scalars(
             delete(IdempotencyRecord)
-            .where(IdempotencyRecord.created_at <= (now or utc_now()) - LIFETIME)
+            .where(or_(IdempotencyRecord.created_at <= now - LIFETIME, IdempotencyRecord.created_at >= now + LIFETIME))
             .returning(IdempotencyRecord.key)
         ).all()
     )

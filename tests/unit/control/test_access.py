@@ -107,6 +107,18 @@ def test_key_is_revoked_once_and_only_by_its_tenant(world: World) -> None:
 
 
 @on_both
+def test_use_is_recorded_after_one_with_the_clock_ahead(world: World) -> None:
+    ahead = NOON + timedelta(days=1826)
+    assert access.is_touch_due(Principal(world.acme.tenant_id, world.acme.key_id, Role.ADMIN, ahead), NOON)
+    for now in (ahead, NOON):
+        with world.store.write() as session:
+            access.touch(session, world.acme.key_id, now)
+    with world.store.read() as session:
+        used = session.get_one(ApiKey, world.acme.key_id).last_used_at
+    assert used == NOON.replace(second=0, microsecond=0)
+
+
+@on_both
 def test_use_is_recorded_at_most_once_a_minute(world: World) -> None:
     key_id = world.acme.key_id
     assert access.is_touch_due(world.acme, NOON)

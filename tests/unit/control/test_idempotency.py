@@ -108,3 +108,12 @@ def test_a_second_request_with_the_key_waits_for_the_first_answer(world: World) 
             now=NOON,
         )
     assert second.result() == b"first"
+
+
+@on_both
+def test_answers_of_a_clock_that_was_ahead_are_neither_replayed_nor_kept(world: World) -> None:
+    keep(world, "k", b"", NOON + timedelta(days=1826))
+    keep(world, "another node's", b"", NOON + timedelta(minutes=1))
+    with world.store.write() as session:
+        assert idempotency.find(session, world.acme.tenant_id, "k", NOON) is None
+        assert idempotency.purge(session, NOON) == 1
