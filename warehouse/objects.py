@@ -5,24 +5,20 @@ Names hold the hash of the content, so an object never changes, and a reader can
 
 import errno
 import hashlib
-from collections.abc import Iterator, Mapping
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from pathlib import Path, PurePosixPath
-from typing import NamedTuple, Protocol
-
-from pyarrow import ArrowException
-from pyarrow import fs as arrow_fs
+from pathlib import Path
+from typing import NamedTuple
 
 from control.settings import S3
+from warehouse.buckets import PIECE_BYTES, Bucket, ListedObject, ObjectStoreError
 from warehouse.folders import sync
 from warehouse.s3 import read_access
 
-_CHUNK = 8 * 1024 * 1024
-
-
-class ObjectStoreError(Exception):
-    """The store did not do its work; the message says which object, and never holds credentials."""
+__all__ = ["ListedObject", "ObjectStoreError", "Objects", "StoredObject"]
 
 
 class StoredObject(NamedTuple):
@@ -33,68 +29,53 @@ class StoredObject(NamedTuple):
     sha256: str
 
 
-class ListedObject(NamedTuple):
-    """An object as a listing shows it; `modified_at` is aware, UTC."""
-
-    name: str
-    byte_count: int
-    modified_at: datetime
-
-
-class _Readable(Protocol):
-    def read(self, size: int, /) -> bytes: ...
-
-
 class Objects:
     """The objects below one place.
 
     Args:
         place: `s3://bucket/prefix`, or the path of a folder.
         environ: variables that clients of AWS use; default: those of the process.
+        clock: monotonic clock in seconds.
     """
 
-    def __init__(self, place: str, environ: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, place: str, environ: Mapping[str, str] | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._store: Bucket | _Folder
         if place.startswith(S3):
-            root = place.removeprefix(S3).strip("/")
-            self._files: arrow_fs.FileSystem = arrow_fs.SubTreeFileSystem(root, _s3(environ))
+            self._store = Bucket(place.removeprefix(S3).strip("/"), read_access(environ), clock)
         else:
-            Path(place).mkdir(parents=True, exist_ok=True)
-            self._files = arrow_fs.SubTreeFileSystem(place, arrow_fs.LocalFileSystem())
+            self._store = _Folder(Path(place))
 
     def put(self, path: Path, prefix: str) -> StoredObject:
         """Store a file below a prefix, under a name that holds the hash of its content.
 
         Raises:
-            ObjectStoreError: the store does not answer, or refuses; it has no complete object then.
+            ObjectStoreError: the store does not answer in time, or refuses; it has no complete object then.
         """
         with path.open("rb") as source:
             sha256 = hashlib.file_digest(source, "sha256").hexdigest()
         stored = StoredObject(f"{prefix}/{sha256}{path.suffix}", path.stat().st_size, sha256)
-        with _named(stored.name), path.open("rb") as source:
-            self._files.create_dir(str(PurePosixPath(stored.name).parent), recursive=True)
-            with self._files.open_output_stream(stored.name) as target:
-                for chunk in iter(lambda: source.read(_CHUNK), b""):
-                    target.write(chunk)
-            if self._files.get_file_info(stored.name).size != stored.byte_count:
-                raise ObjectStoreError(f"{stored.name}: the store did not keep all of it")
+        with _named(stored.name):
+            self._store.write(stored.name, path)
         return stored
 
     def fetch(self, stored: StoredObject, target: Path) -> None:
         """Copy an object to a new file, which appears only when it is complete.
 
         Raises:
-            ObjectStoreError: the store does not answer, or the object is not the one that was stored.
+            ObjectStoreError: the store does not answer in time, or the object is not the one that was stored.
         """
         part = target.with_name(f".{target.name}.part")
         digest, count = hashlib.sha256(), 0
         try:
-            with _named(stored.name), self._files.open_input_stream(stored.name) as source, part.open("wb") as copy:
-                for chunk in _chunks(source):
-                    count += len(chunk)
+            with _named(stored.name), part.open("wb") as copy:
+                for piece in self._store.read(stored.name, stored.byte_count):
+                    count += len(piece)
                     if count > stored.byte_count:
                         break
-                    digest.update(chunk)
-                    copy.write(chunk)
+                    digest.update(piece)
+                    copy.write(piece)
             if (count, digest.hexdigest()) != (stored.byte_count, stored.sha256):
                 raise ObjectStoreError(f"{stored.name}: its content differs from the stored object")
             sync(part)
@@ -103,49 +84,59 @@ class Objects:
             part.unlink(missing_ok=True)
 
     def list(self, prefix: str) -> list[ListedObject]:
-        """List the objects below a prefix, by name."""
-        selector = arrow_fs.FileSelector(prefix, allow_not_found=True, recursive=True)
+        """List the objects below a prefix, by name.
+
+        Raises:
+            ObjectStoreError: the store does not answer in time, or refuses.
+        """
         with _named(prefix):
-            found = self._files.get_file_info(selector)
-        return sorted(
-            ListedObject(info.path, info.size, info.mtime.astimezone(UTC))
-            for info in found
-            if info.type is arrow_fs.FileType.File
-        )
+            return sorted(self._store.list(prefix))
 
     def delete(self, name: str) -> None:
-        """Delete an object."""
+        """Delete an object.
+
+        Raises:
+            ObjectStoreError: the store does not answer in time, or refuses.
+        """
         with _named(name):
-            self._files.delete_file(name)
+            self._store.delete(name)
 
 
-def _chunks(source: _Readable) -> Iterator[bytes]:
-    while chunk := source.read(_CHUNK):
-        yield chunk
+class _Folder:
+    """The same in a folder."""
 
+    def __init__(self, root: Path) -> None:
+        root.mkdir(parents=True, exist_ok=True)
+        self._root = root
 
-def _s3(environ: Mapping[str, str] | None) -> arrow_fs.S3FileSystem:
-    """Return a client with the credentials of the environment; anonymous without any."""
-    access = read_access(environ)
-    return arrow_fs.S3FileSystem(
-        access_key=access.key or None,
-        secret_key=access.secret or None,
-        session_token=access.token or None,
-        anonymous=not access.key,
-        region=access.region,
-        scheme=access.scheme or None,
-        endpoint_override=access.host or None,
-        connect_timeout=5,
-        request_timeout=30,
-    )
+    def write(self, name: str, path: Path) -> None:
+        (self._root / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, self._root / name)
+
+    def read(self, name: str, byte_count: int) -> Iterator[bytes | bytearray]:
+        with (self._root / name).open("rb") as source:
+            while piece := source.read(PIECE_BYTES):
+                yield piece
+
+    def list(self, prefix: str) -> list[ListedObject]:
+        found = []
+        for path in (self._root / prefix).rglob("*"):
+            if path.is_file():
+                status = path.stat()
+                modified_at = datetime.fromtimestamp(status.st_mtime, UTC)
+                found.append(ListedObject(str(path.relative_to(self._root)), status.st_size, modified_at))
+        return found
+
+    def delete(self, name: str) -> None:
+        (self._root / name).unlink()
 
 
 @contextmanager
 def _named(name: str) -> Iterator[None]:
-    """Name the object in errors of the store."""
+    """Name the object in errors of files."""
     try:
         yield
-    except (OSError, ArrowException) as error:
-        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
             raise ObjectStoreError(f"{name}: the disk is full") from error
         raise ObjectStoreError(f"{name}: the store of objects does not answer, or refuses") from error

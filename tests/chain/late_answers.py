@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from typing import Any
 from unittest import mock
 
-from pipelines.extract.transport import Reply, Transport, TransportFault
 from tests.chain import http_server
+from warehouse.transport import Reply, Transport, TransportFault
 
 # No standard has it; proxies log it where reading from the network timed out.
 LATE = http_server.Reply(status=598)

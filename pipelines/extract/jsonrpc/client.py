@@ -28,7 +28,7 @@ from pipelines.extract.errors import (
 from pipelines.extract.jsonrpc.endpoint import Endpoint
 from pipelines.extract.jsonrpc.faults import Fault, FaultKind
 from pipelines.extract.metering import Meter
-from pipelines.extract.transport import AnswerTooLarge, Reply, TransportFault
+from warehouse.transport import AnswerTooLarge, Reply, TransportFault
 
 T = TypeVar("T")
 Call: TypeAlias = tuple[str, Sequence[Any]]

@@ -10,7 +10,7 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 import urllib3
 
 from pipelines.extract.pacing import Pacer
-from pipelines.extract.transport import Reply, Transport
+from warehouse.transport import Reply, Transport
 
 _SHORTEST_SECRET = 6
 

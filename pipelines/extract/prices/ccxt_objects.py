@@ -25,7 +25,7 @@ from pipelines.extract.errors import (
 )
 from pipelines.extract.prices.http import HttpClient
 from pipelines.extract.prices.protocol import Market
-from pipelines.extract.transport import Reply
+from warehouse.transport import Reply
 
 _log = logging.getLogger(__name__)
 

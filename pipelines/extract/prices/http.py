@@ -12,7 +12,7 @@ import urllib3
 from control.pricing.definitions import PriceSource
 from pipelines.extract.errors import SourceMalformed, SourceRateLimited, SourceRefused, SourceUnreachable
 from pipelines.extract.pacing import Pacer
-from pipelines.extract.transport import AnswerTooLarge, Reply, Transport, TransportFault
+from warehouse.transport import AnswerTooLarge, Reply, Transport, TransportFault
 
 T = TypeVar("T")
 

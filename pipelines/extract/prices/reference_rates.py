@@ -18,7 +18,7 @@ from pipelines.extract.errors import MarketUnknown, SourceMalformed
 from pipelines.extract.prices.exact import exact_price
 from pipelines.extract.prices.http import HttpClient
 from pipelines.extract.prices.protocol import HistoryPage, Market, MarketPrice, PollResult, Problem
-from pipelines.extract.transport import Reply
+from warehouse.transport import Reply
 
 _BASE_URL = "https://www.ecb.europa.eu/stats/eurofxref"
 _NEWEST = "eurofxref-daily.xml"

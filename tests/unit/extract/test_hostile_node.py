@@ -25,13 +25,13 @@ from pipelines.extract.evm.blocks import read_head
 from pipelines.extract.evm.dialect import EVM
 from pipelines.extract.evm.logs import TransferFilter, fetch_transfers
 from pipelines.extract.jsonrpc.client import RpcClient
-from pipelines.extract.transport import Reply as Answered
-from pipelines.extract.transport import Transport, TransportFault
 from tests.chain.hostile_answers import BOMBS, NEVER_ENDING, Answer, endless_hint
 from tests.chain.http_server import Reply
 from tests.chain.scripted_node import ScriptedNode
 from tests.unit.extract.conftest import MakeClient
 from tests.waiting import PATIENCE_SECONDS, Naps
+from warehouse.transport import Reply as Answered
+from warehouse.transport import Transport, TransportFault
 
 _CHECKOUT = Path(__file__).parents[3]
 _SHORT_SECONDS = 0.3
@@ -160,7 +160,7 @@ def test_a_name_with_endless_addresses_ends_at_the_deadline(monkeypatch: pytest.
         raise TimeoutError
 
     found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (f"10.0.{n // 250}.{n % 250}", 80)) for n in range(5_000)]
-    monkeypatch.setattr("pipelines.extract.transport.create_connection", connect)
+    monkeypatch.setattr("warehouse.transport.create_connection", connect)
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
     transport = Transport((5.0, 30.0), 1, naps.clock)
     with pytest.raises(TransportFault, match="no connection in time"):
