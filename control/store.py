@@ -36,6 +36,7 @@ from control import quotas, service_secrets
 from control.aside import set_aside
 from control.errors import StoreLost, StoreUnavailable
 from control.models import ServiceSecret
+from control.postgres import connection_limits
 from control.settings import Settings
 
 _WAIT_SECONDS = 10
@@ -257,10 +258,7 @@ def _postgres_engine(url: URL, wait_seconds: int) -> Engine:
         url,
         hide_parameters=True,
         pool_pre_ping=True,
-        connect_args={
-            "connect_timeout": wait_seconds,
-            "options": f"-c timezone=UTC -c lock_timeout={wait_seconds}s",
-        },
+        connect_args=connection_limits(wait_seconds, "-c timezone=UTC"),
         max_overflow=_MOST_CONNECTIONS - 5,
     )
 

@@ -25,6 +25,7 @@ from warehouse.session_lock import (
     SessionLockError,
     is_direct,
     is_held,
+    limited,
     open_session,
     session_lock,
 )
@@ -42,6 +43,9 @@ _POLL_SECONDS = 0.1
 _REWRITE_SHARE = 0.2
 # DuckLake stores these as floating-point numbers, or not at all.
 _INEXACT = re.compile(r"\b(U?HUGEINT|BIGNUM|FLOAT|DOUBLE|REAL)\b")
+_STOPPED = "canceling statement"
+# Of statements about the lake that the catalogue did not answer.
+_UNANSWERED = re.compile("Failed to [^:]*DuckLake: ")
 _CONFLICT = re.compile("ducklake_snapshot|Transaction conflict|maximum retry count|serialize access|deadlock")
 
 
@@ -103,7 +107,14 @@ class OpenLake:
         """Turn errors of the query engine into LakeError."""
         try:
             yield
-        except (duckdb.CatalogException, duckdb.BinderException, duckdb.ParserException, duckdb.ConversionException):
+        except (
+            duckdb.CatalogException,
+            duckdb.BinderException,
+            duckdb.ParserException,
+            duckdb.ConversionException,
+        ) as error:
+            if _UNANSWERED.search(str(error)):
+                raise self._told(str(error)) from None
             # A defect of the statement, not of the lake.
             raise
         except duckdb.Error as error:
@@ -159,7 +170,8 @@ class OpenLake:
         raise AssertionError
 
     def _told(self, words: str) -> LakeError:
-        if _CONFLICT.search(words):
+        # The text of a statement that took too long may look like a conflict.
+        if _CONFLICT.search(words) and _STOPPED not in words:
             return LakeConflictError(f"{self._network}: another writer committed to the lake first")
         for secret in self._secrets:
             words = words.replace(secret, "...")
@@ -191,9 +203,12 @@ class Answer:
 
 def unreachable(network: str, words: str) -> LakeError:
     """Return the error for a catalogue or store that does not answer, with words of PostgreSQL or of the store."""
+    words = " ".join(words.split())
+    # The statement before it may be long.
+    reason = words[max(words.find("ERROR: "), 0) :][:300]
     return LakeError(
         f"{network}: the lake does not answer, or refuses; check PostgreSQL and the store of LEDGERMART_LAKE_DATA: "
-        f"{' '.join(words.split())[:300]}"
+        f"{reason}"
     )
 
 
@@ -238,8 +253,10 @@ class Lake:
         """
         with closing(quiet(duckdb.connect())) as connection:
             self._prepare(connection)
-            opened = OpenLake(connection, self.network, self._place.catalogue)
-            catalogue = literal(f"ducklake:postgres:{self._place.catalogue}")
+            with self._naming_errors():
+                limits = limited(self._place.catalogue)
+            opened = OpenLake(connection, self.network, limits)
+            catalogue = literal(f"ducklake:postgres:{limits}")
             options = [f"data_path {literal(self.folder)}", f"metadata_schema {literal(self.schema)}"]
             options += ["read_only" if is_read_only else "data_inlining_row_limit 0"]
             opened.run(f"attach {catalogue} as lake ({', '.join(options)})")

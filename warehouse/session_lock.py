@@ -9,11 +9,15 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
+from control.postgres import connection_limits
+
 if TYPE_CHECKING:
     import psycopg
 
 _POLL_SECONDS = 0.1
-_CONNECT_SECONDS = 10
+_WAIT_SECONDS = 10
+# No statement on a lake's catalogue takes as long.
+_STATEMENT_SECONDS = 300
 _LOCK_ROUNDS = 3
 
 
@@ -63,15 +67,32 @@ def open_session(database: str, purpose: str) -> Iterator["psycopg.Connection"]:
     try:
         with closing(
             psycopg.connect(
-                database,
+                limited(database),
                 autocommit=True,
-                connect_timeout=_CONNECT_SECONDS,
                 application_name=f"ledgermart: {purpose}"[:63],
             )
         ) as session:
             yield session
     except psycopg.Error as error:
         raise SessionLockError(str(error)) from None
+
+
+def limited(database: str) -> str:
+    """Return a connection text with limits of time; those that it has stay.
+
+    Raises:
+        SessionLockError: it is no connection text.
+    """
+    import psycopg
+    from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+    try:
+        given = conninfo_to_dict(database)
+    except psycopg.Error:
+        # Without its cause: that message may have the password.
+        raise SessionLockError("the connection text cannot be read") from None
+    further = f"-c statement_timeout={_STATEMENT_SECONDS}s {given.pop('options', '') or ''}"
+    return make_conninfo("", **(connection_limits(_WAIT_SECONDS, further) | given))
 
 
 def is_held(database: str, name: str) -> bool:

@@ -228,6 +228,24 @@ def test_no_error_names_the_password(tmp_path: Path) -> None:
         assert "the-password" not in "".join(traceback.format_exception(caught.value))
 
 
+def test_sessions_of_the_engine_have_limits_of_time(lake: Lake) -> None:
+    with lake.open() as opened:
+        for name, value in (("lock_timeout", "10s"), ("statement_timeout", "5min")):
+            setting = f"select current_setting(''{name}'')"
+            found = opened.run(f"from postgres_query('__ducklake_metadata_lake', '{setting}')").fetchall()
+            assert found == [(value,)]
+
+
+def test_a_locked_catalogue_is_named_at_the_limit(lake: Lake, empty_database: str, tmp_path: Path) -> None:
+    stored(lake)
+    place = LakePlace(f"{empty_database}?options=-c%20lock_timeout%3D1ms", str(tmp_path / "lake"))
+    with psycopg.connect(empty_database) as session:
+        session.execute("lock table lake_local.ducklake_snapshot in access exclusive mode")
+        with pytest.raises(LakeError, match="canceling statement due to lock timeout") as caught:
+            stored(Lake(place, "local", TABLES, tmp_path))
+    assert not isinstance(caught.value, LakeConflictError)
+
+
 @pytest.mark.release
 @pytest.mark.parametrize("times", [20, 5_000])
 def test_interleaved_transactions_of_two_writers_lose_and_double_no_row(lake: Lake, times: int) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 from control.errors import StoreUnavailable
 from control.settings import Settings, load_settings
@@ -11,7 +12,7 @@ from tests.chain.process import free_port
 from tests.unit.control.postgres import new_database, unique_name
 from warehouse.lock import WriterBusyError
 from warehouse.port import Warehouse
-from warehouse.session_lock import SessionLockBusyError, has_own_session, is_held, session_lock
+from warehouse.session_lock import SessionLockBusyError, has_own_session, is_held, limited, session_lock
 
 
 def settings_of(database: str, folder: Path, shard: int = 0) -> Settings:
@@ -24,6 +25,14 @@ def settings_of(database: str, folder: Path, shard: int = 0) -> Settings:
             "LEDGERMART_LOCK_WAIT_SECONDS": "0",
         }
     )
+
+
+def test_connections_have_limits_of_time_and_those_of_their_text() -> None:
+    found = conninfo_to_dict(limited("postgresql://user:it's@a/b?connect_timeout=3&options=-c%20lock_timeout%3D1s"))
+    assert (found["password"], found["host"], found["dbname"]) == ("it's", "a", "b")
+    assert (found["connect_timeout"], found["keepalives_idle"], found["tcp_user_timeout"]) == ("3", "20", "50000")
+    # The last one of each name counts.
+    assert found["options"] == "-c lock_timeout=10s -c statement_timeout=300s -c lock_timeout=1s"
 
 
 def test_a_lock_is_held_until_the_block_ends_and_names_its_holder(empty_database: str) -> None:
