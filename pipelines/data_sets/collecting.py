@@ -27,6 +27,7 @@ from pipelines.data_sets.listing import Unit, list_units
 from pipelines.data_sets.reader import Reader, open_reader
 from pipelines.data_sets.records import (
     due_data_sets,
+    has_listed,
     known_blocks,
     note_listing,
     record_blocks,
@@ -101,13 +102,21 @@ def _database(staging: Path, network: str) -> Path:
 def _listed(
     connection: duckdb.DuckDBPyConnection, network: Network, reader: Reader, data_set: DataSet, batch_id: int
 ) -> list[Unit]:
-    """List the units of a data set that may be used, and record all of them."""
+    """List the units of a data set that may be used, and record all of them.
+
+    Raises:
+        FilesUnreadable: the store does not answer, or lists no files although it did before.
+    """
     try:
         units = _units_of(network, reader, data_set)
     except FileRefused as error:
         record_failure(connection, network.name, _CALL, (None, None), f"{data_set.name}: {error}", batch_id)
         note_listing(connection, network.name, data_set.name, str(error))
         return []
+    if not units and has_listed(connection, network.name, data_set):
+        # An error of the store, or a folder that is not mounted, looks like this.
+        detail = f"{data_set.name} lists no files, but had some; if they are gone, remove it from the definition"
+        raise FilesUnreadable(network.name, _CALL, detail=detail)
     record_listing(connection, network.name, data_set.name, units)
     note_listing(connection, network.name, data_set.name, None)
     refused = refused_files(connection, network.name, data_set.name)

@@ -55,6 +55,15 @@ def record_listing(connection: duckdb.DuckDBPyConnection, network: str, data_set
         )
 
 
+def has_listed(connection: duckdb.DuckDBPyConnection, network: str, data_set: DataSet) -> bool:
+    """Return whether an earlier listing had files of the data set's present folder."""
+    found = connection.execute(
+        "select 1 from raw.data_files where network = ? and data_set = ? and starts_with(file, ?) limit 1",
+        [network, data_set.name, data_set.folder],
+    ).fetchone()
+    return found is not None
+
+
 def note_listing(connection: duckdb.DuckDBPyConnection, network: str, data_set: str, detail: str | None) -> None:
     """Record that a data set was listed now; `detail` says why it failed, if it did."""
     with transaction(connection):

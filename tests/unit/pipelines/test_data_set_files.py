@@ -1,18 +1,23 @@
 """Files of data sets by their names: which blocks or day they hold, and which other files belong to them."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from control.networks.data_sets import DataSet
+from control.networks.definitions import load_networks
 from control.ranges import BlockRange
+from control.settings import load_settings
 from pipelines.data_sets import listing, records
+from pipelines.data_sets.collecting import list_due_data_sets
 from pipelines.data_sets.errors import FileRefused
 from pipelines.data_sets.listing import File, Unit, list_units, unchanged
 from pipelines.data_sets.reader import Reader, open_reader
 from pipelines.data_sets.records import due_data_sets, note_listing
+from pipelines.raw.database import open_warehouse
 from tests.unit.pipelines.pricing import raw_warehouse
 
 _LISTED = [("s3://bucket/logs/date=2024-01-01/a.parquet", 5, datetime(2024, 1, 2))]  # noqa: DTZ001 - as DuckDB returns it
@@ -162,6 +167,35 @@ def test_size_and_time_show_a_change(folder: Path) -> None:
         assert unchanged(reader, unit)
         path.write_bytes(b"longer than before, and later")
         assert not unchanged(reader, unit)
+
+
+def test_a_listing_without_files_after_one_with_files_is_a_failure(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store's error in an answer of success has no files either."""
+    monkeypatch.setattr(records, "_FRESH", timedelta(days=-1))
+    definition = load_networks(load_settings({}).networks_file, {})["ethereum"]
+    network = replace(definition, data_sets=(data_set(folder, "t_{first}_{last}.parquet"),))
+    with open_warehouse(folder.parent / "warehouse.duckdb") as connection:
+
+        def listed() -> tuple[int, str | None]:
+            list_due_data_sets(connection, [network], folder.parent, 1)
+            row = connection.execute(
+                "select (select count(*) from raw.data_files), detail from raw.data_sets"
+            ).fetchone()
+            assert row is not None
+            return row[0], row[1]
+
+        assert listed() == (0, None)
+        make(folder, "t_0_9.parquet")
+        assert listed() == (1, None)
+        (folder / "t_0_9.parquet").unlink()
+        count, detail = listed()
+        assert count == 1
+        assert detail is not None
+        assert "past lists no files, but had some" in detail
+        make(folder, "t_10_19.parquet")
+        assert listed() == (1, None)
 
 
 class StoreOfOneFile(Reader):
