@@ -18,6 +18,7 @@ from control.store import sqlite_file
 SQLITE_COPY = "control.db"
 POSTGRES_DUMP = "control.dump"
 _WAIT_SECONDS = 10
+_LOCK_WAIT = f"{_WAIT_SECONDS}s"
 _MOST_ERROR = 300
 
 
@@ -42,7 +43,8 @@ def copy_store(settings: Settings, folder: Path) -> None:
     if source is None:
         # A backup has no published versions. After a restore, the next publication begins a new epoch.
         without = [f"--exclude-table-data={table.__tablename__}" for table in (Shard, PublishedVersion)]
-        _run(settings, "pg_dump", ["--format=custom", "--compress=0", *without, f"--file={folder / POSTGRES_DUMP}"])
+        options = ["--format=custom", "--compress=0", f"--lock-wait-timeout={_LOCK_WAIT}", *without]
+        _run(settings, "pg_dump", [*options, f"--file={folder / POSTGRES_DUMP}"])
         return
     if not source.exists():
         raise StoreLost(f"the control store {source} is missing")
