@@ -10,7 +10,6 @@ from control import moves, serving
 from control.moves import Bundle
 from control.settings import Settings
 from control.store import ControlStore
-from pipelines.chain.rows import HashMismatchError
 from pipelines.moves.arriving import (
     BundleError,
     arrive,
@@ -88,7 +87,7 @@ def _import(
             batch_id = open_batch(connection, f"{run_id}/moves")
             arrive(connection, keys, folder, bundle.object_name, batch_id)
             finish_batch(connection, batch_id)
-    except (ObjectStoreError, BundleError, HashMismatchError, duckdb.Error) as error:
+    except (ObjectStoreError, BundleError, duckdb.Error) as error:
         log.error("tenant %s cannot move to shard %s yet: %s", bundle.tenant_id, settings.shard, error)
 
 

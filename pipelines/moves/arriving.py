@@ -8,13 +8,10 @@ import polars as pl
 
 from control.clock import stored_now
 from control.moves import TenantKeys
-from control.ranges import BlockRange, difference, intersection
+from control.ranges import BlockRange, difference
 from pipelines.balances.readings import KEYS
-from pipelines.chain.coverage import Watched, read_coverage, read_second_readings
-from pipelines.chain.covered import keep_ranges, parts_of
-from pipelines.chain.missing import segments_of
+from pipelines.chain.coverage import Watched, read_coverage
 from pipelines.chain.reorganisations import remove_orphaned
-from pipelines.chain.rows import read_rows, replace_rows
 from pipelines.chain.states import SERVED
 from pipelines.moves.leaving import delete_rows
 from pipelines.moves.tables import OWNED, tables_of
@@ -27,7 +24,6 @@ from pipelines.tables.sources import TABLES
 from pipelines.tables.table import RowTable
 from warehouse.bundles import attached, bundle_path
 
-_PART_ROWS = 100_000
 _BATCHES = ("batch_id", "changed_batch")
 # Numbers of the other shard's versions.
 _NUMBERED = "tenant_versions"
@@ -59,9 +55,8 @@ def arrive(
 ) -> None:
     """Import a tenant's bundle in place of all rows of the tenant, and mark its tokens, wallets and pairs.
 
-    Facts that the warehouse has already stay as they are, except rows of ranges that only the other shard has read a
-    second time. The rows of the bundle replace those, also if the import fails afterwards. Blocks that are not final,
-    and have another hash here, are left out, with all that depends on them; the next cycle collects them.
+    Facts that the warehouse has already stay as they are. Blocks that are not final, and have another hash here, are
+    left out, with all that depends on them; the next cycle collects them.
 
     Args:
         connection: the open warehouse.
@@ -74,8 +69,6 @@ def arrive(
         BundleError: a final block differs, or the bundle is of a newer release; nothing is imported.
     """
     _remove_contradicted(connection, folder)
-    with open_warehouse(bundle_path(folder)) as bundle:
-        _replace_corrected(connection, bundle, batch_id)
     with attached(connection, folder, read_only=True), transaction(connection):
         numbers = _Numbers(connection, keys.tenant_id)
         delete_rows(connection, keys)
@@ -136,42 +129,6 @@ def _check_release(connection: duckdb.DuckDBPyConnection) -> None:
     for table, column in columns:
         if table not in TABLES or column not in TABLES[table].schema():
             raise NewerBundleError(table, column)
-
-
-def _replace_corrected(connection: duckdb.DuckDBPyConnection, bundle: duckdb.DuckDBPyConnection, batch_id: int) -> None:
-    """Replace the rows of ranges that were read a second time for the bundle, and only once here.
-
-    A tenant that returns would otherwise find rows that the other shard has corrected. Blocks without a header here
-    have no rows to replace.
-    """
-    networks = bundle.execute("select distinct network from raw.verified_ranges order by network").fetchall()
-    for (network,) in networks:
-        own, verified, moved = (
-            read_coverage(connection, network),
-            read_second_readings(connection, network, is_sampled=False),
-            read_coverage(bundle, network),
-        )
-        corrected = {
-            watched: difference(
-                intersection(ranges, intersection(moved.get(watched, []), own.get(watched, []))),
-                verified.get(watched, []),
-            )
-            for watched, ranges in read_second_readings(bundle, network, is_sampled=False).items()
-        }
-        for segment in segments_of(corrected, {}):
-            tables = [table for table in ROW_TABLES.values() if segment.kind in table.kinds]
-            keep_ranges(bundle, {Watched(segment.kind, address): [segment.covered] for address in segment.addresses})
-            for covered, _ in parts_of(bundle, network, tables, _PART_ROWS):
-                part = segment._replace(covered=covered)
-                headers = connection.execute(
-                    "select block_number from raw.blocks where network = ? and block_number between ? and ?",
-                    [network, *covered],
-                ).pl()
-                rows = {
-                    table.name: read_rows(bundle, network, table, part).join(headers, "block_number", "semi")
-                    for table in tables
-                }
-                replace_rows(connection, network, part, rows, batch_id)
 
 
 def _rows(table: str, batch_id: int, clauses: str = "") -> str:

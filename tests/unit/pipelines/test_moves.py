@@ -389,37 +389,6 @@ def test_data_versions_of_a_returning_tenant_are_new_in_both_shards(
     assert max(old.run("select data_version from raw.tenant_versions where tenant_id = 'ten_a'")) == (9,)
 
 
-@pytest.mark.parametrize(("is_read_twice_here", "remaining"), [(False, [(9, "0xq")]), (True, [(4, "0xw"), (9, "0xo")])])
-def test_rows_that_the_other_shard_corrected_do_not_return_with_the_tenant(
-    shards: tuple[Shard, Shard], tmp_path: Path, is_read_twice_here: bool, remaining: list[Row]
-) -> None:
-    old, new = shards
-    old.transfer(4, "0xt", "0xw", "0xo")  # invented
-    old.run("update raw.coverage set row_count = 4 where address = '0xt'")
-    old.subject(8, "wallet", "ten_b", "0xo", 1)
-    new.subject(1, "token", "ten_a", "0xt", 1)
-    new.subject(2, "wallet", "ten_a", "0xw", 1)
-    there, back = tmp_path / "there", tmp_path / "back"
-    for made in (there, back):
-        made.mkdir()
-    write_bundle(old.connection, KEYS, there)
-    arrive(new.connection, KEYS, there, "there", BATCH)
-    leave(old.connection, KEYS)
-    new.run("delete from raw.token_transfers where block_number = 4")
-    new.run("update raw.token_transfers set from_address = '0xq' where block_number = 9")
-    verified = "insert into raw.verified_ranges values ('n', 'token', '0xt', 1, 10, false)"
-    for shard in [old, new] if is_read_twice_here else [new]:
-        shard.run(verified)
-    write_bundle(new.connection, KEYS, back)
-    arrive(old.connection, KEYS, back, "back", BATCH)
-    rows = old.rows("token_transfers", "block_number, from_address")
-    assert [row for row in rows if row[0] in (4, 9)] == remaining
-    ((count,),) = old.run("select row_count from raw.coverage where address = '0xt'")
-    assert count == len([row for row in rows if row[0] != 3])
-    changed = ("Rows" in reason for (reason,) in old.run("select reason from raw.changes where subject_key = 8"))
-    assert any(changed) != is_read_twice_here
-
-
 def test_polled_prices_move_to_the_pair_alone(shards: tuple[Shard, Shard], tmp_path: Path) -> None:
     old, new = shards
     old.run(
