@@ -134,14 +134,18 @@ def _path(data_dir: Path) -> Path:
 
 
 def read_progress(data_dir: Path) -> Progress | None:
-    """Read the state after the last cycle; None before the first one, or if another release wrote it."""
+    """Read the state after the last cycle; None before the first one, or if it is damaged or of another release."""
     path = _path(data_dir)
     if not path.exists():
         return None
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Progress)
-    except (msgspec.DecodeError, RecursionError):
+        found = msgspec.json.decode(path.read_bytes(), type=Progress)
+        sources = found.price_sources.values()
+        times = (*(one.tried_at for one in (*found.networks.values(), *sources)), *(one.due_at for one in sources))
+        is_whole = all(datetime.fromisoformat(text).tzinfo for text in filter(None, times))
+    except (msgspec.DecodeError, RecursionError, ValueError):
         return None
+    return found if is_whole else None
 
 
 def write_progress(connection: duckdb.DuckDBPyConnection, data_dir: Path, batch_id: int) -> Progress:

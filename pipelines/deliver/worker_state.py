@@ -25,10 +25,10 @@ def _path(data_dir: Path) -> Path:
 
 
 def read_worker_state(data_dir: Path) -> WorkerState | None:
-    """Read the worker's last state; None before the first one, or if another release wrote it."""
+    """Read the worker's last state; None before the first one, or if it is damaged or of another release."""
     try:
         return msgspec.json.decode(_path(data_dir).read_bytes(), type=WorkerState)
-    except (FileNotFoundError, msgspec.DecodeError, RecursionError):
+    except (FileNotFoundError, msgspec.DecodeError, RecursionError, ValueError):
         return None
 
 

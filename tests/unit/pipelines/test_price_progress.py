@@ -1,5 +1,6 @@
 """Progress of prices after a cycle: when the sensor starts the next cycle, and the recorded errors."""
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -195,3 +196,20 @@ def test_times_ahead_of_the_clock_neither_hide_changes_nor_repeat_builds(table: 
     # The time shown is corrected by the next poll.
     _poll(raw, "100")
     assert raw.query("select max(status_since) < '2900-01-01' from raw.price_polls") == [(True,)]
+
+
+def test_a_state_with_one_wrong_byte_is_as_a_missing_one(raw: Raw, tmp_path: Path) -> None:
+    raw.snapshot(pricing(pair(1)))
+    _end_cycle(raw, tmp_path)
+    path = tmp_path / "progress.json"
+    whole = path.read_bytes()
+    assert read_progress(tmp_path) is not None
+    damages = (
+        whole.replace(b"src_kraken", b"src_krak\xffn"),
+        whole.replace(b'"due_at":"20', b'"due_at":"2O'),
+        re.sub(rb'("due_at":"[^"]*)Z"', rb'\1"', whole),
+    )
+    for damaged in damages:
+        assert damaged != whole
+        path.write_bytes(damaged)
+        assert read_progress(tmp_path) is None
