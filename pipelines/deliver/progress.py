@@ -140,8 +140,8 @@ def read_progress(data_dir: Path) -> Progress | None:
         return None
     try:
         found = msgspec.json.decode(path.read_bytes(), type=Progress)
-        sources = found.price_sources.values()
-        times = (*(one.tried_at for one in (*found.networks.values(), *sources)), *(one.due_at for one in sources))
+        times = [one.tried_at for one in found.networks.values()]
+        times += [text for one in found.price_sources.values() for text in (one.tried_at, one.due_at)]
         is_whole = all(datetime.fromisoformat(text).tzinfo for text in filter(None, times))
     except (msgspec.DecodeError, RecursionError, ValueError):
         return None

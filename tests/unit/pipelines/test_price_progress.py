@@ -206,8 +206,8 @@ def test_a_state_with_one_wrong_byte_is_as_a_missing_one(raw: Raw, tmp_path: Pat
     assert read_progress(tmp_path) is not None
     damages = (
         whole.replace(b"src_kraken", b"src_krak\xffn"),
-        whole.replace(b'"due_at":"20', b'"due_at":"2O'),
-        re.sub(rb'("due_at":"[^"]*)Z"', rb'\1"', whole),
+        re.sub(rb'"due_at":"[0-9]', b'"due_at":"O', whole),
+        re.sub(rb'("due_at":"[^"]*?)(Z|[+]00:00)"', rb'\1"', whole),
     )
     for damaged in damages:
         assert damaged != whole
