@@ -311,6 +311,9 @@ def _advance(connection: duckdb.DuckDBPyConnection, work: _Work) -> None:
     except StopIteration:
         if reading.is_first:
             work.add_missing()
+            # The end of the first reading is no step: a slice may have time for one step alone.
+            if work.missing:
+                _advance(connection, work)
         return
     except (ChainReorganised, HashMismatchError) as error:
         # The next cycle repairs the tail first.

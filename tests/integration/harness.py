@@ -343,7 +343,12 @@ class Service:
             update_routes(connection, {}, batch)
             finish_batch(connection, batch)
 
-    def history(self, parts: int | None = None, make_budget: Callable[[], Budget] | None = None) -> list[NetworkReport]:
+    def history(
+        self,
+        parts: int | None = None,
+        make_budget: Callable[[], Budget] | None = None,
+        is_over: Callable[[], bool] = lambda: False,
+    ) -> list[NetworkReport]:
         """Continue history requests in this process, to the end or for `parts`; report to the control store."""
         done = 0
 
@@ -356,7 +361,7 @@ class Service:
                 connection,
                 self.networks,
                 batch,
-                lambda: parts is not None and done > parts,
+                lambda: is_over() or (parts is not None and done > parts),
                 count,
                 make_budget,
                 self.settings.staging_path,

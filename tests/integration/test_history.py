@@ -215,6 +215,28 @@ def test_each_slice_continues_after_the_one_before(chain: Chain, service: Servic
     assert transfers(service) == logs(chain, chain.gold, 1, chain.head)
 
 
+def test_a_slow_network_delays_no_other_in_short_slices(
+    chain: Chain, make_service: MakeService, proxy: FaultProxy
+) -> None:
+    """Each call to the slow node uses up the rest of a slice."""
+    service = make_service(
+        LocalNetwork("slow", proxy.url, max_log_range=5), LocalNetwork("quick", chain.node.url, max_log_range=5)
+    )
+    tenant = service.tenant(network="slow")
+    service.ledger(tenant, "quick")
+    asked = {}
+    for name in ("slow", "quick"):
+        token = service.token(tenant, chain.gold.address, ledger=name)
+        asked[name] = service.ask_history(tenant, token, "block:1", f"block:{chain.head}")
+        service.good_cycle(name)
+    done = []
+    for _ in range(2):
+        before = len(proxy.calls)
+        service.history(is_over=lambda: len(proxy.calls) > before)  # noqa: B023 - called in this turn alone
+        done.append(tuple(stands(service, asked[name])[1] for name in ("slow", "quick")))
+    assert [min(one) > 0 for one in done] == [False, True]
+
+
 @pytest.mark.ci
 def test_requests_made_while_the_node_is_down_have_an_error(chain: Chain, service: Service, proxy: FaultProxy) -> None:
     """Pending and running requests show the error, which disappears when they continue."""
