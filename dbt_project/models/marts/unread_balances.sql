@@ -1,4 +1,4 @@
--- What a wallet may hold without a known balance at as-of: its native asset, and every token that could not be read.
+-- Assets of wallets without a known balance at as-of: the native asset, and every token that could not be read.
 with
 
 views as (

@@ -49,7 +49,7 @@ LIES = {
 
 
 class FalseLake:
-    """A lake's tables in memory, with what a shard gave; `change` changes them."""
+    """A lake's tables in memory, with the facts that a shard gave; `change` changes them."""
 
     def __init__(self, change: str) -> None:
         self.connection = duckdb.connect()
